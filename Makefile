@@ -1,0 +1,46 @@
+# `make` alone lists the targets. Each sets up what it needs in .venv.
+PYTHON ?= python3
+BIN := .venv/bin
+OUTPUT ?= demo-output
+
+# Two cores are not fought over: one thread for each of XLA and BLAS in every worker.
+QUIET := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
+	XLA_FLAGS="--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1" JAX_PLATFORMS=cpu
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format bench clean
+
+help:  ## List the targets
+	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile
+
+demo: .venv/.plot  ## Fit a posterior on the sphere and draw it
+	$(BIN)/python examples/posterior_on_the_sphere.py $(OUTPUT)
+
+test: .venv/.dev  ## Run all tests
+	$(QUIET) $(BIN)/python -m pytest -n 2 --dist loadgroup -q
+
+check: .venv/.dev  ## Lint, formatting, types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: .venv/.dev  ## Fix formatting and simple lint
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: .venv/.dev  ## Print the table of speeds, as ratios
+	$(QUIET) $(BIN)/python benchmarks/foundation.py
+
+clean:  ## Remove the environment and caches
+	rm -rf .venv .mypy_cache .ruff_cache .hypothesis $(OUTPUT)
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+.venv/.plot: .venv/bin/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[plot]"
+	@touch $@
+
+.venv/.dev: .venv/bin/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev]"
+	@touch $@ .venv/.plot

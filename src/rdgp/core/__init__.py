@@ -1,0 +1,49 @@
+"""Foundations shared by every room.
+
+Dimension letters used in shapes: N points, D ambient dimension, d intrinsic dimension, M features, K levels,
+S samples, P outputs.
+"""
+
+from rdgp.core._checks import (
+    as_float_array,
+    check_count,
+    check_finite,
+    check_last_axis,
+    check_same_shape,
+    is_concrete,
+)
+from rdgp.core._compile import compiled
+from rdgp.core._linalg import (
+    jittered_cholesky,
+    orthogonal_complement,
+    outer_last_axis,
+    solve_cholesky,
+    solve_lower,
+)
+from rdgp.core._parameters import Parameter, split_trainable
+from rdgp.core._progress import Progress
+from rdgp.core._safe import angle_over_sine, normalize, safe_norm, stumpff
+from rdgp.core._types import Numbers
+
+__all__ = [
+    "Numbers",
+    "Parameter",
+    "Progress",
+    "angle_over_sine",
+    "as_float_array",
+    "check_count",
+    "check_finite",
+    "check_last_axis",
+    "check_same_shape",
+    "compiled",
+    "is_concrete",
+    "jittered_cholesky",
+    "normalize",
+    "orthogonal_complement",
+    "outer_last_axis",
+    "safe_norm",
+    "solve_cholesky",
+    "solve_lower",
+    "split_trainable",
+    "stumpff",
+]

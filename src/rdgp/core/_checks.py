@@ -1,0 +1,59 @@
+"""Checks of input at the doors: one line that says what was expected, what came, and what to do."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Shaped
+
+from rdgp.core._types import Numbers
+
+
+def is_concrete(x: object) -> bool:
+    """Tell whether values can be looked at (they cannot inside a trace)."""
+    return not isinstance(x, jax.core.Tracer)
+
+
+def as_float_array(x: Numbers, name: str) -> Shaped[Array, "..."]:
+    """Convert to a floating array, keeping its floating dtype."""
+    array = x if isinstance(x, jax.Array) else jnp.asarray(x)
+    if jnp.issubdtype(array.dtype, jnp.floating):
+        return array
+    if jnp.issubdtype(array.dtype, jnp.integer) or array.dtype == bool:
+        return array.astype(float)
+    raise ValueError(f"{name} must hold real numbers, got dtype {array.dtype}; convert it first")
+
+
+def check_last_axis(x: Shaped[Array, "..."], size: int, name: str, owner: str) -> None:
+    """Raise unless the last axis has the given size."""
+    if x.ndim == 0 or x.shape[-1] != size:
+        raise ValueError(f"{name} must have {size} numbers along its last axis for {owner}, got shape {x.shape}")
+
+
+def check_same_shape(x: Shaped[Array, "..."], y: Shaped[Array, "..."], names: str, *, owner: str) -> None:
+    """Raise unless two shapes agree up to broadcasting over the leading axes."""
+    try:
+        np.broadcast_shapes(x.shape, y.shape)
+    except ValueError:
+        raise ValueError(
+            f"{names} must have matching shapes for {owner}, got {x.shape} and {y.shape}; pass one row for each row"
+        ) from None
+
+
+def check_finite(x: Shaped[Array, "..."], name: str) -> None:
+    """Raise if concrete values hold NaN or infinities, saying how many and where the first is."""
+    if not is_concrete(x):
+        return
+    bad = ~np.isfinite(np.asarray(x))
+    if bad.any():
+        first = tuple(int(i) for i in np.argwhere(bad)[0])
+        raise ValueError(
+            f"{name} must be finite, got {int(bad.sum())} NaN or infinite values of {bad.size}, "
+            f"the first at index {first}; drop or fill them"
+        )
+
+
+def check_count(value: int, name: str, minimum: int = 1) -> int:
+    """Return the value as an int, or raise unless it is a whole number of at least `minimum`."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < minimum:
+        raise ValueError(f"{name} must be a whole number of at least {minimum}, got {value!r}")
+    return int(value)

@@ -1,0 +1,44 @@
+"""Small linear algebra: a Cholesky factor that survives rounding, solves with it, outer products."""
+
+from collections.abc import Sequence
+from functools import reduce
+
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.linalg import solve_triangular
+from jaxtyping import Array, Float
+
+
+def jittered_cholesky(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """Factor a covariance after adding rounding-sized jitter, relative to its mean diagonal."""
+    n = matrix.shape[-1]
+    jitter = 4.0 * n * jnp.finfo(matrix.dtype).eps * jnp.mean(jnp.diagonal(matrix))
+    return jnp.linalg.cholesky(matrix + jitter * jnp.eye(n, dtype=matrix.dtype))
+
+
+def solve_lower(factor: Float[Array, "n n"], right: Float[Array, "n m"]) -> Float[Array, "n m"]:
+    """Solve L z = b for a lower-triangular L."""
+    return solve_triangular(factor, right, lower=True)
+
+
+def solve_cholesky(factor: Float[Array, "n n"], right: Float[Array, "n m"]) -> Float[Array, "n m"]:
+    """Solve L Lᵀ z = b for a lower-triangular L."""
+    return solve_triangular(factor, solve_lower(factor, right), lower=True, trans=1)
+
+
+def orthogonal_complement(vector: Float[np.ndarray, "n"]) -> Float[np.ndarray, "n m"]:
+    """Return an orthonormal basis of what is orthogonal to a vector: columns of the reflection that maps it to ±e_1."""
+    mirror = vector / np.linalg.norm(vector)
+    mirror[0] += np.copysign(1.0, mirror[0])
+    reflection = np.eye(vector.size) - 2.0 * np.outer(mirror, mirror) / (mirror @ mirror)
+    return reflection[:, 1:]
+
+
+def outer_last_axis(arrays: Sequence[Float[Array, "..."]]) -> Float[Array, "..."]:
+    """Multiply the last axes of arrays into one long axis, the others elementwise."""
+
+    def two(a: Float[Array, "..."], b: Float[Array, "..."]) -> Float[Array, "..."]:
+        both = a[..., :, None] * b[..., None, :]
+        return both.reshape(*both.shape[:-2], -1)
+
+    return reduce(two, arrays)

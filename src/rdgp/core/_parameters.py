@@ -1,0 +1,61 @@
+"""Numbers that training may change.
+
+A model is a tree; the numbers in it that training may change are `Parameter`s, everything else is constant.
+"""
+
+from typing import Literal, TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PyTree
+
+from rdgp.core._types import Numbers
+
+T = TypeVar("T")
+
+
+class Parameter(eqx.Module):
+    """A number or array stored unconstrained: `positive` ones by their logarithm.
+
+    >>> round(float(Parameter(2.0, "positive", name="variance").value), 3)
+    2.0
+    """
+
+    raw: Float[Array, "..."]
+    constraint: Literal["positive", "real"] = eqx.field(static=True)
+    trainable: bool = eqx.field(static=True)
+
+    def __init__(
+        self,
+        value: Numbers,
+        constraint: Literal["positive", "real"] = "positive",
+        *,
+        name: str,
+        trainable: bool = True,
+    ) -> None:
+        number = np.asarray(value, dtype=np.float64)
+        if not np.all(np.isfinite(number)) or (constraint == "positive" and not np.all(number > 0.0)):
+            wanted = "a positive finite number" if constraint == "positive" else "a finite number"
+            raise ValueError(f"{name} must be {wanted}, got {value}; choose a value such as {name}=1.0")
+        self.raw = jnp.asarray(np.log(number) if constraint == "positive" else number, dtype=float)
+        self.constraint = constraint
+        self.trainable = trainable
+
+    @property
+    def value(self) -> Float[Array, "..."]:
+        """The number itself, after the constraint."""
+        return jnp.exp(self.raw) if self.constraint == "positive" else self.raw
+
+
+def split_trainable(tree: T) -> tuple[T, T]:
+    """Split a tree into what training may change and the rest; `equinox.combine` joins them again."""
+
+    def mark(node: PyTree) -> PyTree:
+        trainable = isinstance(node, Parameter) and node.trainable
+        return jax.tree.map(lambda leaf: trainable and eqx.is_array(leaf), node)
+
+    spec = jax.tree.map(mark, tree, is_leaf=lambda node: isinstance(node, Parameter))
+    trainable, rest = eqx.partition(tree, spec)
+    return trainable, rest

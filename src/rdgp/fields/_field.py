@@ -1,0 +1,84 @@
+"""The contract of a Gaussian field: features times scales."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from rdgp.core import Numbers, as_float_array, check_finite
+from rdgp.spaces import Space
+
+FieldDraw = Callable[[Float[Array, "*N D"]], Float[Array, "..."]]
+
+
+class Field(eqx.Module):
+    """A zero-mean Gaussian prior over functions or vector fields on a space.
+
+    For inference every field offers its values in coordinates [N, p, r]: p correlated numbers at a point, r independent
+    copies that share one covariance.
+    """
+
+    space: eqx.AbstractVar[Space]
+
+    @abstractmethod
+    def features(self, x: Numbers) -> Float[Array, "..."]:
+        """Evaluate the features: [N, M] scalar, [N, P, M] stacked, [N, D, M] tangent."""
+
+    @abstractmethod
+    def scales(self) -> Float[Array, "M"]:
+        """Return the prior standard deviations of the features' coefficients."""
+
+    @abstractmethod
+    def covariance(self, x: Numbers, y: Numbers) -> Float[Array, "..."]:
+        """Return the covariance of values at x and y: [N, L], or [N, P, L, P]."""
+
+    @abstractmethod
+    def sample(self, *, key: PRNGKeyArray) -> FieldDraw:
+        """Draw one function from the prior."""
+
+    @abstractmethod
+    def value_shape(self) -> tuple[int, ...]:
+        """Return the shape of one value: (), (P,) or (D,)."""
+
+    @abstractmethod
+    def basis(self, x: Float[Array, "N D"]) -> Float[Array, "N P q"] | None:
+        """Return the orthonormal basis in which coordinates are taken at each point; None if values are coordinates."""
+
+    @abstractmethod
+    def coordinate_covariance(self, x: Float[Array, "N D"], y: Float[Array, "L D"]) -> Float[Array, "N p L p"]:
+        """Return the covariance of the p correlated coordinates."""
+
+    @abstractmethod
+    def coordinates(self, x: Float[Array, "N D"], values: Float[Array, "N ..."]) -> Float[Array, "N p r"]:
+        """Turn values at points into coordinates."""
+
+    def coordinate_variance(self, x: Float[Array, "N D"]) -> Float[Array, "N p p"]:
+        """Return the covariance of the p correlated coordinates at each point alone."""
+        return jax.vmap(lambda point: self.coordinate_covariance(point[None], point[None])[0, :, 0, :])(x)
+
+    def check_values(self, x: Float[Array, "N D"], values: Numbers, name: str = "y") -> Float[Array, "N ..."]:
+        """Return values as an array, or raise a ValueError that says what is wrong with them."""
+        values = as_float_array(values, name)
+        expected = (*x.shape[:-1], *self.value_shape())
+        if values.shape != expected:
+            raise ValueError(f"{name} must have shape {expected} for {x.shape[0]} points, got {values.shape}")
+        check_finite(values, name)
+        return values.astype(x.dtype)
+
+
+def check_points(space: Space, x: Numbers, name: str = "x") -> Float[Array, "N D"]:
+    """Return points as an array [N, D], or raise."""
+    x = space.check(x, name)
+    if x.ndim != 2:
+        raise ValueError(f"{name} must be a list of points [N, {space.ambient_dim}], got shape {x.shape}")
+    return x
+
+
+def check_two(space: Space, x: Numbers, y: Numbers) -> tuple[Float[Array, "N D"], Float[Array, "L D"]]:
+    """Return two lists of points in one dtype, or raise."""
+    x, y = check_points(space, x), check_points(space, y, "y")
+    dtype = jnp.promote_types(x.dtype, y.dtype)
+    return x.astype(dtype), y.astype(dtype)

@@ -1,0 +1,273 @@
+"""Gaussian vector fields: projected, in a frame, and Hodge-compositional."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from functools import reduce
+from typing import Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from rdgp.core import Numbers, compiled
+from rdgp.fields._field import Field, FieldDraw, check_two
+from rdgp.fields._prior import Kernel, ScalarDraw, ScalarPrior, scalar_prior
+from rdgp.kernels import Matern
+from rdgp.spaces import Product, Space, Sphere, east_north_frame
+from rdgp.spectra import HodgeSpectrum, hodge_spectrum
+
+
+class TangentField(Field):
+    """What Gaussian vector fields share: values are tangent vectors, coordinates are taken in the space's frame."""
+
+    @abstractmethod
+    def covariance_along(
+        self,
+        x: Float[Array, "N D"],
+        y: Float[Array, "L D"],
+        along_x: Float[Array, "N D p"],
+        along_y: Float[Array, "L D q"],
+    ) -> Float[Array, "N p L q"]:
+        """Return the covariance of the components along given tangent vectors."""
+
+    def covariance(self, x: Numbers, y: Numbers) -> Float[Array, "N D L D"]:
+        """Return the covariance of the ambient vectors (singular across the tangent spaces)."""
+        return compiled(type(self)._ambient_covariance, self, *check_two(self.space, x, y))
+
+    def _ambient_covariance(self, x: Float[Array, "N D"], y: Float[Array, "L D"]) -> Float[Array, "N D L D"]:
+        return self.covariance_along(x, y, self._projector(x), self._projector(y))
+
+    def features(self, x: Numbers) -> Float[Array, "*N D M"]:
+        """Evaluate the features, each a vector field."""
+        return compiled(type(self)._features, self, self.space.check(x))
+
+    @abstractmethod
+    def _features(self, x: Float[Array, "*N D"]) -> Float[Array, "*N D M"]: ...
+
+    def scales(self) -> Float[Array, "M"]:
+        """Return the prior standard deviations of the features' coefficients."""
+        return compiled(type(self)._scales, self)
+
+    @abstractmethod
+    def _scales(self) -> Float[Array, "M"]: ...
+
+    def _projector(self, x: Float[Array, "N D"]) -> Float[Array, "N D D"]:
+        return self.space.project(x[:, None, :], jnp.eye(x.shape[-1], dtype=x.dtype))
+
+    def value_shape(self) -> tuple[int, ...]:
+        """Values are ambient vectors."""
+        return (self.space.ambient_dim,)
+
+    def basis(self, x: Float[Array, "N D"]) -> Float[Array, "N D d"]:
+        """Return the frame of the space."""
+        return self.space.frame(x)
+
+    def coordinate_covariance(self, x: Float[Array, "N D"], y: Float[Array, "L D"]) -> Float[Array, "N p L p"]:
+        """Return the covariance of the components in the frame."""
+        return self.covariance_along(x, y, self.basis(x), self.basis(y))
+
+    def coordinates(self, x: Float[Array, "N D"], values: Float[Array, "N D"]) -> Float[Array, "N d 1"]:
+        """Return the components in the frame; a normal component of the values is dropped."""
+        return jnp.einsum("npd,np->nd", self.basis(x), values)[:, :, None]
+
+
+class ProjectedField(TangentField):
+    """The projection g(x) = P_x h(x) of an ambient Gaussian process with independent coordinates.
+
+    Each kernel variance is the variance per tangent direction: E|g|² = d σ².
+    """
+
+    space: Space
+    priors: tuple[ScalarPrior, ...]  # one for each factor of a product, else one
+
+    def __init__(
+        self, space: Space, kernel: Kernel | Sequence[Kernel], levels: int | Sequence[int] | None = None
+    ) -> None:
+        self.space = space
+        self.priors = tuple(scalar_prior(space, kernel, levels, f) for f in range(len(_blocks(space))))
+
+    def _features(self, x: Float[Array, "*N D"]) -> Float[Array, "*N D M"]:
+        """Evaluate P_x e_i φ_j(x), coordinate i by coordinate."""
+        columns = self.space.project(x[..., None, :], jnp.eye(x.shape[-1], dtype=x.dtype))  # rows i: P_x e_i
+        blocks = [
+            (columns[..., i, :, None] * prior.features(x)[..., None, :])
+            for part, prior in zip(_blocks(self.space), self.priors, strict=True)
+            for i in range(part.start, part.stop)
+        ]
+        return jnp.concatenate(blocks, axis=-1)
+
+    def _scales(self) -> Float[Array, "M"]:
+        parts = zip(_blocks(self.space), self.priors, strict=True)
+        return jnp.concatenate([jnp.tile(prior.scales(), part.stop - part.start) for part, prior in parts])
+
+    def covariance_along(
+        self,
+        x: Float[Array, "N D"],
+        y: Float[Array, "L D"],
+        along_x: Float[Array, "N D p"],
+        along_y: Float[Array, "L D q"],
+    ) -> Float[Array, "N p L q"]:
+        """Return sum over blocks of coordinates of k(x, y) a·b."""
+        terms = [
+            prior.covariance(x, y)[:, None, :, None] * jnp.einsum("ndp,ldq->nplq", along_x[:, part], along_y[:, part])
+            for part, prior in zip(_blocks(self.space), self.priors, strict=True)
+        ]
+        return reduce(jnp.add, terms)
+
+    def sample(self, *, key: PRNGKeyArray) -> FieldDraw:
+        """Draw a vector field x [N, D] -> [N, D]."""
+        keys = jax.random.split(key, len(self.priors))
+        parts = zip(_blocks(self.space), self.priors, keys, strict=True)
+        draws = tuple(prior.draw(part.stop - part.start, key=k) for part, prior, k in parts)
+        return _ProjectedDraw(self.space, draws)
+
+
+def _blocks(space: Space) -> tuple[slice, ...]:
+    return space.slices if isinstance(space, Product) else (slice(0, space.ambient_dim),)
+
+
+class _ProjectedDraw(eqx.Module):
+    space: Space
+    draws: tuple[ScalarDraw, ...]
+
+    @eqx.filter_jit
+    def __call__(self, x: Float[Array, "*N D"]) -> Float[Array, "*N D"]:
+        return self.space.project(x, jnp.concatenate([draw(x) for draw in self.draws], axis=-1))
+
+
+class FrameField(TangentField):
+    """The combination g(x) = sum_i h_i(x) e_i(x) of a frame with independent scalar processes as coefficients.
+
+    `frame` is "default", the frame of the space, or "east_north" on Sphere(2). The variance is that per direction.
+    """
+
+    space: Space
+    prior: ScalarPrior
+    frame: Literal["default", "east_north"] = eqx.field(static=True)
+
+    def __init__(
+        self,
+        space: Space,
+        kernel: Kernel | Sequence[Kernel],
+        levels: int | Sequence[int] | None = None,
+        frame: Literal["default", "east_north"] = "default",
+    ) -> None:
+        if frame not in ("default", "east_north") or (frame == "east_north" and space != Sphere(2)):
+            raise ValueError(f'frame must be "default", or "east_north" on Sphere(2); got {frame!r} on {space}')
+        self.space, self.frame = space, frame
+        self.prior = scalar_prior(space, kernel, levels)
+
+    def _features(self, x: Float[Array, "*N D"]) -> Float[Array, "*N D M"]:
+        """Evaluate e_i(x) φ_j(x), direction i by direction."""
+        products = self.basis(x)[..., None] * self.prior.features(x)[..., None, None, :]  # [..., D, d, M]
+        return products.reshape(*x.shape, -1)
+
+    def _scales(self) -> Float[Array, "M"]:
+        return jnp.tile(self.prior.scales(), self.space.dim)
+
+    def basis(self, x: Float[Array, "*N D"]) -> Float[Array, "*N D d"]:
+        """Return the frame of the field."""
+        return east_north_frame(x) if self.frame == "east_north" else self.space.frame(x)
+
+    def covariance_along(
+        self,
+        x: Float[Array, "N D"],
+        y: Float[Array, "L D"],
+        along_x: Float[Array, "N D p"],
+        along_y: Float[Array, "L D q"],
+    ) -> Float[Array, "N p L q"]:
+        """Return k(x, y) sum_i <e_i(x), a> <e_i(y), b>."""
+        left = jnp.einsum("ndi,ndp->npi", self.basis(x), along_x)
+        right = jnp.einsum("ldi,ldq->lqi", self.basis(y), along_y)
+        return self.prior.covariance(x, y)[:, None, :, None] * jnp.einsum("npi,lqi->nplq", left, right)
+
+    def coordinate_covariance(self, x: Float[Array, "N D"], y: Float[Array, "L D"]) -> Float[Array, "N 1 L 1"]:
+        """Return the kernel, one for all directions of the frame."""
+        return self.prior.covariance(x, y)[:, None, :, None]
+
+    def coordinates(self, x: Float[Array, "N D"], values: Float[Array, "N D"]) -> Float[Array, "N 1 d"]:
+        """Return the components in the frame, which are independent copies."""
+        return jnp.einsum("npd,np->nd", self.basis(x), values)[:, None, :]
+
+    def sample(self, *, key: PRNGKeyArray) -> FieldDraw:
+        """Draw a vector field x [N, D] -> [N, D]."""
+        return _FrameDraw(self, self.prior.draw(self.space.dim, key=key))
+
+
+class _FrameDraw(eqx.Module):
+    field: FrameField
+    draw: ScalarDraw
+
+    @eqx.filter_jit
+    def __call__(self, x: Float[Array, "*N D"]) -> Float[Array, "*N D"]:
+        return jnp.sum(self.field.basis(x) * self.draw(x)[..., None, :], axis=-1)
+
+
+class HodgeField(TangentField):
+    """The Hodge-compositional Matérn field: independent gradient (`divergence`), `curl` and `harmonic` parts.
+
+    Each part has its own kernel or is None; `levels` counts the eigenvalues kept of each. The variance of a part is
+    E|g|² = σ²; of a harmonic kernel only the variance matters.
+    """
+
+    space: Space
+    kernels: tuple[Matern, ...]
+    spectrum: HodgeSpectrum
+
+    def __init__(
+        self,
+        space: Space,
+        divergence: Matern | None = None,
+        curl: Matern | None = None,
+        levels: int = 5,
+        *,
+        harmonic: Matern | None = None,
+    ) -> None:
+        named = {"gradient": divergence, "curl": curl, "harmonic": harmonic}
+        given = {name: kernel for name, kernel in named.items() if kernel is not None}
+        wrong = [type(kernel).__name__ for kernel in given.values() if not isinstance(kernel, Matern)]
+        if wrong:
+            raise ValueError(f"HodgeField takes Matern or Heat kernels, got {', '.join(wrong)}")
+        self.space = space
+        self.kernels = tuple(given.values())
+        self.spectrum = hodge_spectrum(space, levels, tuple(given))
+
+    def _features(self, x: Float[Array, "*N D"]) -> Float[Array, "*N D M"]:
+        """Evaluate the eigenfields, part after part."""
+        return self.spectrum.features(x)
+
+    def _scales(self) -> Float[Array, "M"]:
+        parts = zip(self._level_scales(), self.spectrum.parts, strict=True)
+        return jnp.concatenate([scale[part.level_of_feature()] for scale, part in parts])
+
+    def _level_scales(self) -> tuple[Float[Array, "_"], ...]:
+        return tuple(
+            kernel.level_scales(part.eigenvalues, part.multiplicities, self.space.dim)
+            for kernel, part in zip(self.kernels, self.spectrum.parts, strict=True)
+        )
+
+    def covariance_along(
+        self,
+        x: Float[Array, "N D"],
+        y: Float[Array, "L D"],
+        along_x: Float[Array, "N D p"],
+        along_y: Float[Array, "L D q"],
+    ) -> Float[Array, "N p L q"]:
+        """Sum the zonal kernels of all parts."""
+        weights = tuple(jnp.square(scale) for scale in self._level_scales())
+        return self.spectrum.zonal(weights, x, y, along_x, along_y)
+
+    def sample(self, *, key: PRNGKeyArray) -> FieldDraw:
+        """Draw a vector field x [N, D] -> [N, D]."""
+        scales = self.scales()
+        return _HodgeDraw(self.spectrum, scales * jax.random.normal(key, scales.shape))
+
+
+class _HodgeDraw(eqx.Module):
+    spectrum: HodgeSpectrum
+    coefficients: Float[Array, "M"]
+
+    @eqx.filter_jit
+    def __call__(self, x: Float[Array, "*N D"]) -> Float[Array, "*N D"]:
+        return self.spectrum.features(x) @ self.coefficients.astype(x.dtype)

@@ -1,0 +1,6 @@
+"""Covariance kernels: weights of spectral levels on compact manifolds, closed forms on Euclidean space."""
+
+from rdgp.kernels._euclidean import EuclideanMatern
+from rdgp.kernels._matern import Heat, Matern
+
+__all__ = ["EuclideanMatern", "Heat", "Matern"]

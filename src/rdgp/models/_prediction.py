@@ -1,0 +1,123 @@
+"""The predictive law at points: a mixture of Gaussians in coordinates."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.scipy.linalg import solve_triangular
+from jax.scipy.special import logsumexp, ndtr
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from rdgp.core import Numbers, as_float_array, check_finite, compiled
+
+
+class Prediction(eqx.Module):
+    """A mixture, over S equally likely members, of Gaussians at each of N points.
+
+    Numbers are kept in q coordinates; `basis` turns them into values, so densities of tangent vectors are taken in the
+    tangent space. Values are [N] for scalars, [N, P] for several outputs, [N, D] for tangent vectors.
+    """
+
+    means: Float[Array, "S N q"]
+    covariances: Float[Array, "S N q q"]
+    noise_variance: Float[Array, ""]
+    basis: Float[Array, "N P q"] | None
+    scalar: bool = eqx.field(static=True)
+
+    @property
+    def observed(self) -> "Prediction":
+        """The law of an observation: noise added to the latent law."""
+        eye = jnp.eye(self.means.shape[-1], dtype=self.means.dtype)
+        noisy = self.covariances + self.noise_variance * eye
+        return Prediction(self.means, noisy, jnp.zeros_like(self.noise_variance), self.basis, self.scalar)
+
+    @property
+    def mean(self) -> Float[Array, "N ..."]:
+        """Mean of the mixture."""
+        return self._values(jnp.mean(self.means, axis=0))
+
+    @property
+    def covariance(self) -> Float[Array, "N ..."]:
+        """Covariance at each point, by the law of total variance: [N] for scalars, else [N, P, P]."""
+        centred = self.means - jnp.mean(self.means, axis=0)
+        spread = jnp.einsum("snp,snq->npq", centred, centred) / self.means.shape[0]
+        total = jnp.mean(self.covariances, axis=0) + spread
+        if self.scalar:
+            return total[:, 0, 0]
+        return total if self.basis is None else self.basis @ total @ jnp.swapaxes(self.basis, -1, -2)
+
+    @property
+    def variance(self) -> Float[Array, "N ..."]:
+        """Variance of each component of the values."""
+        covariance = self.covariance
+        return covariance if self.scalar else jnp.diagonal(covariance, axis1=-2, axis2=-1)
+
+    def log_prob(self, y: Numbers) -> Float[Array, "N"]:
+        """Return the log density of observations y at their points (of the law with noise)."""
+        y = as_float_array(y, "y")
+        if y.shape != self.mean.shape:
+            raise ValueError(f"y must have shape {self.mean.shape} like the mean, got {y.shape}")
+        check_finite(y, "y")
+        return compiled(Prediction._log_prob, self, y.astype(self.means.dtype))
+
+    def _log_prob(self, y: Float[Array, "N ..."]) -> Float[Array, "N"]:
+        factor = jnp.linalg.cholesky(self.observed.covariances)
+        z = solve_triangular(factor, (self._coordinates(y) - self.means)[..., None], lower=True)[..., 0]
+        log_det = 2.0 * jnp.sum(jnp.log(jnp.diagonal(factor, axis1=-2, axis2=-1)), axis=-1)
+        members = -0.5 * (jnp.sum(z * z, axis=-1) + log_det + z.shape[-1] * jnp.log(2.0 * jnp.pi))
+        return logsumexp(members, axis=0) - jnp.log(members.shape[0])
+
+    def quantile(self, p: float) -> Float[Array, "N ..."]:
+        """Return the p-quantile of each component of the values, by bisection on the mixture's distribution."""
+        if not 0.0 < p < 1.0:
+            raise ValueError(f"p must lie between 0 and 1, got {p}")
+        return compiled(Prediction._quantile, self, jnp.asarray(p, self.means.dtype))
+
+    def _quantile(self, p: Float[Array, ""]) -> Float[Array, "N ..."]:
+        means, deviations = self._marginals()
+        low = jnp.min(means - 40.0 * deviations, axis=0)
+        high = jnp.max(means + 40.0 * deviations, axis=0)
+
+        def halve(_: object, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
+            low, high = bounds
+            middle = (low + high) / 2.0
+            below = jnp.mean(ndtr((middle - means) / deviations), axis=0) < p
+            return jnp.where(below, middle, low), jnp.where(below, high, middle)
+
+        low, high = jax.lax.fori_loop(0, 60, halve, (low, high))
+        return (low + high) / 2.0
+
+    def sample(self, *, key: PRNGKeyArray, n: int = 1) -> Float[Array, "n N ..."]:
+        """Draw n values at every point, independently from point to point."""
+        key_member, key_normal = jax.random.split(key)
+        num_members, num_points, size = self.means.shape
+        member = jax.random.randint(key_member, (n, num_points), 0, num_members)
+        where = jnp.arange(num_points)
+        normal = jax.random.normal(key_normal, (n, num_points, size), self.means.dtype)
+        root = _square_root(self.covariances)[member, where]
+        return self._values(self.means[member, where] + jnp.einsum("knpq,knq->knp", root, normal))
+
+    def _marginals(self) -> tuple[Float[Array, "S N ..."], Float[Array, "S N ..."]]:
+        """Return mean and standard deviation of each component of the values, member by member."""
+        if self.basis is None:
+            variances = jnp.diagonal(self.covariances, axis1=-2, axis2=-1)
+        else:
+            variances = jnp.einsum("npi,snij,npj->snp", self.basis, self.covariances, self.basis)
+        tiny = jnp.finfo(variances.dtype).tiny
+        deviations = jnp.sqrt(jnp.maximum(variances, tiny))
+        return self._values(self.means), deviations[..., 0] if self.scalar else deviations
+
+    def _values(self, coordinates: Float[Array, "*s N q"]) -> Float[Array, "..."]:
+        if self.scalar:
+            return coordinates[..., 0]
+        return coordinates if self.basis is None else jnp.einsum("npq,...nq->...np", self.basis, coordinates)
+
+    def _coordinates(self, values: Float[Array, "N ..."]) -> Float[Array, "N q"]:
+        if self.scalar:
+            return values[:, None]
+        return values if self.basis is None else jnp.einsum("npq,np->nq", self.basis, values)
+
+
+def _square_root(covariances: Float[Array, "*s q q"]) -> Float[Array, "*s q q"]:
+    """Return A with A Aᵀ the covariance; singular ones are welcome."""
+    values, vectors = jnp.linalg.eigh(covariances)
+    return vectors * jnp.sqrt(jnp.maximum(values, 0.0))[..., None, :]

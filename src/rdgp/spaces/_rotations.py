@@ -1,0 +1,73 @@
+"""The rotations SO(3), as unit quaternions with antipodes identified."""
+
+import math
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from rdgp.core import normalize
+from rdgp.spaces._quaternions import quaternion_frame, quaternion_product
+from rdgp.spaces._space import Isometry, Points, Space, Tangents
+from rdgp.spaces._sphere import Sphere
+
+_COVER = Sphere(3)
+
+
+class Rotations(Space):
+    """Unit quaternions (w, x, y, z), where q and -q are the same point; distance is half the rotation angle.
+
+    A tangent vector v at q is -v at -q: it is the same vector of SO(3), written at the other quaternion.
+    """
+
+    def __str__(self) -> str:
+        return "Rotations()"
+
+    @property
+    def dim(self) -> int:
+        """Intrinsic dimension 3."""
+        return 3
+
+    @property
+    def ambient_dim(self) -> int:
+        """Ambient dimension 4."""
+        return 4
+
+    @property
+    def injectivity_radius(self) -> float:
+        """Half the length of the shortest closed geodesic."""
+        return math.pi / 2
+
+    def random_isometry(self, *, key: PRNGKeyArray) -> Isometry:
+        """Draw a map q -> a q b with uniform rotations a and b."""
+        a, b = _COVER.random(2, key=key)
+        columns = [quaternion_product(quaternion_product(a, unit), b) for unit in jnp.eye(4, dtype=a.dtype)]
+        return Isometry(jnp.stack(columns, axis=-1), jnp.zeros(4))
+
+    def _exp(self, x: Points, v: Tangents) -> Points:
+        return _COVER._exp(x, v)
+
+    def _log(self, x: Points, y: Points) -> Tangents:
+        return _COVER._log(x, _same_hemisphere(x, y))
+
+    def _project(self, x: Points, u: Float[Array, "*#N D"]) -> Tangents:
+        return _COVER._project(x, u)
+
+    def _transport_along(self, x: Points, v: Tangents, u: Tangents) -> Tangents:
+        return _COVER._transport_along(x, v, u)
+
+    def _distance(self, x: Points, y: Points) -> Float[Array, "*#N"]:
+        return _COVER._distance(x, _same_hemisphere(x, y))
+
+    def _frame(self, x: Points) -> Float[Array, "*#N D d"]:
+        return quaternion_frame(x)
+
+    def _nearest(self, x: Float[Array, "*#N D"]) -> Points:
+        return normalize(x)
+
+    def _random(self, n: int, key: PRNGKeyArray) -> Float[Array, "N D"]:
+        return _COVER._random(n, key)
+
+
+def _same_hemisphere(x: Points, y: Points) -> Points:
+    """Return the quaternion of y, of the two, that is nearer to x."""
+    return jnp.where(jnp.sum(x * y, axis=-1, keepdims=True) < 0.0, -y, y)

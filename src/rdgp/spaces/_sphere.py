@@ -1,0 +1,104 @@
+"""The sphere S_d of unit vectors in R^(d+1)."""
+
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from rdgp.core import angle_over_sine, check_count, normalize, safe_norm, stumpff
+from rdgp.spaces._quaternions import quaternion_frame
+from rdgp.spaces._space import Isometry, Points, Space, Tangents
+
+
+def _dot(a: Float[Array, "*#N D"], b: Float[Array, "*#N D"]) -> Float[Array, "*#N 1"]:
+    return jnp.sum(a * b, axis=-1, keepdims=True)
+
+
+class Sphere(Space):
+    """Unit vectors in R^(d+1), d >= 1, with the angle between them as distance.
+
+    >>> round(float(Sphere(2).distance([1.0, 0.0, 0.0], [0.0, 0.0, 1.0])), 3)
+    1.571
+    """
+
+    d: int = eqx.field(static=True)
+
+    def __init__(self, d: int) -> None:
+        self.d = check_count(d, "the dimension of a sphere")
+
+    def __str__(self) -> str:
+        return f"Sphere({self.d})"
+
+    @property
+    def dim(self) -> int:
+        """Intrinsic dimension d."""
+        return self.d
+
+    @property
+    def ambient_dim(self) -> int:
+        """Ambient dimension d + 1."""
+        return self.d + 1
+
+    @property
+    def injectivity_radius(self) -> float:
+        """Half the length of a great circle."""
+        return math.pi
+
+    def random_isometry(self, *, key: PRNGKeyArray) -> Isometry:
+        """Draw a rotation or reflection uniformly."""
+        size = self.ambient_dim
+        return Isometry(jax.random.orthogonal(key, size), jnp.zeros(size))
+
+    def _exp(self, x: Points, v: Tangents) -> Points:
+        squared = _dot(v, v)
+        return normalize(stumpff(0, squared) * x + stumpff(1, squared) * v)
+
+    def _log(self, x: Points, y: Points) -> Tangents:
+        cosine = _dot(x, y)
+        across = y - cosine * x
+        return angle_over_sine(cosine, _dot(across, across)) * across
+
+    def _project(self, x: Points, u: Float[Array, "*#N D"]) -> Tangents:
+        return u - _dot(x, u) * x
+
+    def _transport_along(self, x: Points, v: Tangents, u: Tangents) -> Tangents:
+        squared = _dot(v, v)
+        return u - _dot(v, u) * (stumpff(1, squared) * x + stumpff(2, squared) * v)
+
+    def _distance(self, x: Points, y: Points) -> Float[Array, "*#N"]:
+        return 2.0 * jnp.arctan2(safe_norm(x - y), safe_norm(x + y))
+
+    def _frame(self, x: Points) -> Float[Array, "*#N D d"]:
+        if self.d == 1:
+            return jnp.stack([-x[..., 1], x[..., 0]], axis=-1)[..., None]
+        if self.d == 3:
+            return quaternion_frame(x)
+        return _reflected_frame(x)
+
+    def _nearest(self, x: Float[Array, "*#N D"]) -> Points:
+        return normalize(x)
+
+    def _random(self, n: int, key: PRNGKeyArray) -> Float[Array, "N D"]:
+        return normalize(jax.random.normal(key, (n, self.ambient_dim)))
+
+
+def Circle() -> Sphere:  # noqa: N802 - reads as the name of a space
+    """Return the circle, Sphere(1)."""
+    return Sphere(1)
+
+
+def _reflected_frame(x: Points) -> Float[Array, "*#N D d"]:
+    """Return e_i - x_i / (1 + x_D) (x + e_D), i < D: smooth except at -e_D, where a fixed frame is returned.
+
+    In the lower half 1 + x_D is taken as r² / (1 - x_D), r² = sum of the other squares, which does not cancel.
+    """
+    head, last = x[..., :-1], x[..., -1:]
+    r_squared = _dot(head, head)
+    below = last < 0.0
+    regular = r_squared > jnp.finfo(x.dtype).eps ** 3
+    inverse_below = jnp.where(regular, (1.0 - last) / jnp.where(below & regular, r_squared, 1.0), 0.0)
+    inverse = jnp.where(below, inverse_below, 1.0 / (1.0 + jnp.where(below, 0.0, last)))
+    upper = jnp.eye(head.shape[-1], dtype=x.dtype) - inverse[..., None] * head[..., :, None] * head[..., None, :]
+    return jnp.concatenate([upper, -head[..., None, :]], axis=-2)

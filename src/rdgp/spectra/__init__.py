@@ -1,0 +1,32 @@
+"""Eigenfunctions and eigenfields of the Laplacians, orthonormal under the uniform probability measure."""
+
+from rdgp.spectra._product import ProductHodgeSpectrum, ProductSpectrum
+from rdgp.spectra._quadrature import quadrature
+from rdgp.spectra._spectrum import (
+    HodgePart,
+    HodgeSpectrum,
+    ScalarSpectrum,
+    ambient_spectra,
+    hodge_parts,
+    hodge_spectrum,
+    scalar_spectrum,
+)
+from rdgp.spectra._sphere import SphereHodgeSpectrum, SphereSpectrum
+from rdgp.spectra._torus import TorusHodgeSpectrum, TorusSpectrum
+
+__all__ = [
+    "HodgePart",
+    "HodgeSpectrum",
+    "ProductHodgeSpectrum",
+    "ProductSpectrum",
+    "ScalarSpectrum",
+    "SphereHodgeSpectrum",
+    "SphereSpectrum",
+    "TorusHodgeSpectrum",
+    "TorusSpectrum",
+    "ambient_spectra",
+    "hodge_parts",
+    "hodge_spectrum",
+    "quadrature",
+    "scalar_spectrum",
+]

@@ -1,0 +1,280 @@
+"""Spectra of products: eigenvalues add, eigenfunctions multiply, and vector fields of the factors combine."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from typing import NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from rdgp.core import check_count, orthogonal_complement, outer_last_axis
+from rdgp.spaces import Product
+from rdgp.spectra._spectrum import (
+    HodgePart,
+    HodgeSpectrum,
+    ScalarSpectrum,
+    ambient_spectra,
+    check_parts,
+    hodge_parts,
+    hodge_spectrum,
+    scalar_spectrum,
+)
+
+Index = tuple[int, ...]
+
+
+def _same(a: float, b: float) -> bool:
+    return abs(a - b) <= 1e-9 * max(1.0, abs(a))
+
+
+def _group(items: Iterable[tuple[float, tuple]], levels: int) -> tuple[tuple[float, tuple], ...]:
+    """Merge items of equal eigenvalue and keep the lowest levels: ((eigenvalue, items), ...)."""
+    groups: list[tuple[float, list]] = []
+    for value, item in sorted(items, key=lambda pair: pair[0]):
+        if groups and _same(groups[-1][0], value):
+            groups[-1][1].append(item)
+        else:
+            groups.append((value, [item]))
+    return tuple((value, tuple(members)) for value, members in groups[:levels])
+
+
+def _lowest_sums(eigenvalues: Sequence[Float[np.ndarray, "_"]], levels: int) -> list[tuple[float, Index]]:
+    """Return the index tuples of the lowest distinct sums of eigenvalues, one from each list."""
+    partial: list[tuple[float, Index]] = [(0.0, ())]
+    for values in eigenvalues:
+        extended = [(total + float(v), (*index, i)) for total, index in partial for i, v in enumerate(values)]
+        partial = [(value, index) for value, members in _group(extended, levels) for index in members]
+    return partial
+
+
+class ProductSpectrum(ScalarSpectrum):
+    """Products of the factors' eigenfunctions; a level holds all products of one total eigenvalue."""
+
+    space: Product
+    factors: tuple[ScalarSpectrum, ...]
+    groups: tuple[tuple[float, tuple[Index, ...]], ...] = eqx.field(static=True)
+
+    def __init__(self, space: Product, factors: Sequence[ScalarSpectrum], levels: int) -> None:
+        self.space = space
+        self.factors = tuple(factors)
+        self.groups = _group(_lowest_sums([factor.eigenvalues for factor in factors], levels), levels)
+
+    @property
+    def eigenvalues(self) -> Float[np.ndarray, "K"]:
+        """Distinct sums of the factors' eigenvalues."""
+        return np.array([value for value, _ in self.groups])
+
+    @property
+    def multiplicities(self) -> Int[np.ndarray, "K"]:
+        """Number of products in each level."""
+        return np.array([sum(self._size(index) for index in members) for _, members in self.groups])
+
+    def _size(self, index: Index) -> int:
+        return int(np.prod([factor.multiplicities[i] for factor, i in zip(self.factors, index, strict=True)]))
+
+    @eqx.filter_jit
+    def features(self, x: Float[Array, "*N D"]) -> Float[Array, "*N M"]:
+        """Evaluate the products, sorted by level."""
+        parts = zip(self.factors, self.space.split(x), strict=True)
+        blocks = [_blocks(factor.features(part), factor.multiplicities) for factor, part in parts]
+        products = [
+            outer_last_axis([block[i] for block, i in zip(blocks, index, strict=True)])
+            for _, members in self.groups
+            for index in members
+        ]
+        return jnp.concatenate(products, axis=-1)
+
+    @eqx.filter_jit
+    def zonal(self, weights: Float[Array, "K"], x: Float[Array, "N D"], y: Float[Array, "L D"]) -> Float[Array, "N L"]:
+        """Nest the factors' zonal sums: sum_i Z_i(x_1, y_1) sum_j w_ij Z_j(x_2, y_2)."""
+        level = {index: k for k, (_, members) in enumerate(self.groups) for index in members}
+        pairs = list(zip(self.factors, self.space.split(x), self.space.split(y), strict=True))
+        return _nested_zonal(pairs, level, weights)
+
+
+def _nested_zonal(
+    pairs: list[tuple[ScalarSpectrum, Array, Array]], level: dict[Index, int], weights: Float[Array, "K"]
+) -> Float[Array, "N L"]:
+    """Sum over the index tuples, the first index outermost; `level` says which weight each tuple takes."""
+    (factor, x, y), *rest = pairs
+    size = factor.eigenvalues.size
+    if not rest:
+        where = np.array([index[0] for index in level])
+        last = jnp.zeros(size, weights.dtype).at[where].set(weights[np.array(list(level.values()))])
+        return factor.zonal(last, x, y)
+    by_first: dict[int, dict[Index, int]] = defaultdict(dict)
+    for index, k in level.items():
+        by_first[index[0]][index[1:]] = k
+    one_hot = jnp.eye(size, dtype=weights.dtype)
+    terms = [factor.zonal(one_hot[i], x, y) * _nested_zonal(rest, inner, weights) for i, inner in by_first.items()]
+    return reduce(jnp.add, terms)
+
+
+def _blocks(features: Float[Array, "*s M"], multiplicities: Int[np.ndarray, "K"]) -> list[Float[Array, "*s _"]]:
+    return jnp.split(features, np.cumsum(multiplicities)[:-1].tolist(), axis=-1)
+
+
+class _Term(NamedTuple):
+    """A multiple of (a field on one factor) times (scalar functions on the others), by level within each."""
+
+    factor: int
+    part: str
+    levels: Index
+    coefficient: float
+
+
+Piece = tuple[_Term, ...]  # fields of a piece are sums of its terms, function by function
+
+
+class ProductHodgeSpectrum(HodgeSpectrum):
+    """Eigenfields of the Hodge Laplacian of a product.
+
+    Scalar products Φ with eigenvalues λ_f > 0 on the factors f of a set A give |A| fields ∇_f Φ / √λ_f; along the
+    vector (√λ_f) they combine to the gradient of Φ, across it to mixed curl fields. Curl and harmonic fields of one
+    factor times scalars of the others are curl fields too, harmonic fields times the constant are harmonic.
+    """
+
+    space: Product
+    scalars: tuple[ScalarSpectrum, ...]
+    fields: tuple[HodgeSpectrum, ...]
+    groups: tuple[tuple[str, tuple[tuple[float, tuple[Piece, ...]], ...]], ...] = eqx.field(static=True)
+
+    def __init__(self, space: Product, levels: int, names: tuple[str, ...]) -> None:
+        self.space = space
+        self.scalars = tuple(scalar_spectrum(factor, levels + 1) for factor in space.factors)
+        self.fields = tuple(hodge_spectrum(factor, levels, hodge_parts(factor)) for factor in space.factors)
+        pieces = {"gradient": self._gradients, "curl": self._curls, "harmonic": self._harmonics}
+        self.groups = tuple((name, _group(pieces[name](levels), levels)) for name in names)
+
+    def _sums(self, levels: int) -> list[tuple[float, Index]]:
+        return _lowest_sums([scalar.eigenvalues for scalar in self.scalars], levels)
+
+    def _gradients(self, levels: int) -> list[tuple[float, Piece]]:
+        return [
+            (value, self._combine(index, np.sqrt(self._active(index)[1] / value)))
+            for value, index in self._sums(levels + 1)
+            if value > 0.0
+        ]
+
+    def _curls(self, levels: int) -> list[tuple[float, Piece]]:
+        pieces = []
+        for value, index in self._sums(levels + 1):
+            active, eigenvalues = self._active(index)
+            if len(active) > 1:
+                across = orthogonal_complement(np.sqrt(eigenvalues))
+                pieces += [(value, self._combine(index, column)) for column in across.T]
+        for f, name, values in self._own_parts():
+            lists = [values if g == f else scalar.eigenvalues for g, scalar in enumerate(self.scalars)]
+            pieces += [
+                (value, (_Term(f, name, index, 1.0),))
+                for value, index in _lowest_sums(lists, levels + 1)
+                if value > 0.0
+            ]
+        return pieces
+
+    def _harmonics(self, levels: int) -> list[tuple[float, Piece]]:
+        zero = (0,) * len(self.scalars)
+        return [(0.0, (_Term(f, name, zero, 1.0),)) for f, name, _ in self._own_parts() if name == "harmonic"]
+
+    def _active(self, index: Index) -> tuple[list[int], Float[np.ndarray, "_"]]:
+        """Return the factors whose function is not constant, and its eigenvalue there."""
+        values = [float(scalar.eigenvalues[i]) for scalar, i in zip(self.scalars, index, strict=True)]
+        active = [f for f, value in enumerate(values) if value > 0.0]
+        return active, np.array([values[f] for f in active])
+
+    def _combine(self, index: Index, coefficients: Float[np.ndarray, "_"]) -> Piece:
+        active, _ = self._active(index)
+        lowered = [tuple(i - (g == f) for g, i in enumerate(index)) for f in active]  # gradients start at level one
+        return tuple(
+            _Term(f, "gradient", low, float(c)) for f, low, c in zip(active, lowered, coefficients, strict=True)
+        )
+
+    def _own_parts(self) -> list[tuple[int, str, Float[np.ndarray, "_"]]]:
+        """Return the curl and harmonic parts of the factors' own fields."""
+        return [
+            (f, part.name, part.eigenvalues)
+            for f, field in enumerate(self.fields)
+            for part in field.parts
+            if part.name != "gradient"
+        ]
+
+    @property
+    def parts(self) -> tuple[HodgePart, ...]:
+        """Distinct sums of the eigenvalues that meet in each part."""
+        return tuple(
+            HodgePart(
+                name,
+                np.array([value for value, _ in groups]),
+                np.array([sum(self._size(piece) for piece in pieces) for _, pieces in groups]),
+            )
+            for name, groups in self.groups
+        )
+
+    def _size(self, piece: Piece) -> int:
+        term = piece[0]
+        counts = {part.name: part.multiplicities for part in self.fields[term.factor].parts}
+        sizes = [
+            counts[term.part][i] if g == term.factor else self.scalars[g].multiplicities[i]
+            for g, i in enumerate(term.levels)
+        ]
+        return int(np.prod(sizes))
+
+    @eqx.filter_jit
+    def features(self, x: Float[Array, "*N D"]) -> Float[Array, "*N D M"]:
+        """Evaluate the eigenfields, part after part."""
+        points = self.space.split(x)
+        scalars = [
+            _blocks(scalar.features(p)[..., None, :], scalar.multiplicities)
+            for scalar, p in zip(self.scalars, points, strict=True)
+        ]
+        fields = [_blocks_by_part(field, p) for field, p in zip(self.fields, points, strict=True)]
+
+        def evaluate(piece: Piece) -> Float[Array, "*N D _"]:
+            rows = []
+            for f, part in enumerate(points):
+                term = next((t for t in piece if t.factor == f), None)
+                if term is None:
+                    rows.append(jnp.zeros((*part.shape, self._size(piece)), x.dtype))
+                    continue
+                blocks = [fields[f][term.part][i] if g == f else scalars[g][i] for g, i in enumerate(term.levels)]
+                rows.append(term.coefficient * outer_last_axis(blocks))
+            return jnp.concatenate(rows, axis=-2)
+
+        pieces = [piece for _, groups in self.groups for _, members in groups for piece in members]
+        return jnp.concatenate([evaluate(piece) for piece in pieces], axis=-1)
+
+
+def _blocks_by_part(spectrum: HodgeSpectrum, x: Float[Array, "*N D"]) -> dict[str, list[Float[Array, "*N D _"]]]:
+    ends = np.cumsum([part.multiplicities.sum() for part in spectrum.parts])[:-1].tolist()
+    arrays = jnp.split(spectrum.features(x), ends, axis=-1)
+    return {part.name: _blocks(array, part.multiplicities) for part, array in zip(spectrum.parts, arrays, strict=True)}
+
+
+@scalar_spectrum.register
+def _(space: Product, levels: int) -> ProductSpectrum:
+    check_count(levels, "levels")
+    return ProductSpectrum(space, [scalar_spectrum(factor, levels) for factor in space.factors], levels)
+
+
+@ambient_spectra.register
+def _(space: Product, levels: int) -> tuple[ProductSpectrum, ...]:
+    """Replace, for the coordinates of each factor, that factor's scalar spectrum by its ambient one."""
+    check_count(levels, "levels")
+    scalars = [scalar_spectrum(factor, levels) for factor in space.factors]
+    own = [ambient_spectra(factor, levels)[0] for factor in space.factors]
+    return tuple(ProductSpectrum(space, [*scalars[:f], own[f], *scalars[f + 1 :]], levels) for f in range(len(own)))
+
+
+@hodge_parts.register
+def _(space: Product) -> tuple[str, ...]:
+    harmonic = any("harmonic" in hodge_parts(factor) for factor in space.factors)
+    return ("gradient", "curl", "harmonic") if harmonic else ("gradient", "curl")
+
+
+@hodge_spectrum.register
+def _(space: Product, levels: int, parts: tuple[str, ...]) -> ProductHodgeSpectrum:
+    check_parts(space, parts)
+    return ProductHodgeSpectrum(space, check_count(levels, "levels"), parts)

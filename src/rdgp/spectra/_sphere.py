@@ -1,0 +1,213 @@
+"""Spectra of the spheres S_d and of the rotations S_3 / ±1, which keeps every other degree."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from rdgp.core import check_count
+from rdgp.spaces import Rotations, Sphere
+from rdgp.spectra._coexact import check_basis_size, coexact_coefficients, num_coexact
+from rdgp.spectra._generators import rotation_generators
+from rdgp.spectra._harmonics import harmonics, harmonics_and_gradients, num_harmonics
+from rdgp.spectra._spectrum import (
+    HodgePart,
+    HodgeSpectrum,
+    ScalarSpectrum,
+    ambient_spectra,
+    by_tiles,
+    check_parts,
+    hodge_parts,
+    hodge_spectrum,
+    scalar_spectrum,
+)
+from rdgp.spectra._zonal import derivative_weights, gegenbauer_sum
+
+
+class SphereSpectrum(ScalarSpectrum):
+    """Spherical harmonics of the given degrees on S_d."""
+
+    d: int = eqx.field(static=True)
+    degrees: tuple[int, ...] = eqx.field(static=True)
+
+    @property
+    def eigenvalues(self) -> Float[np.ndarray, "K"]:
+        """λ = k (k + d - 1)."""
+        return np.array([float(k * (k + self.d - 1)) for k in self.degrees])
+
+    @property
+    def multiplicities(self) -> Int[np.ndarray, "K"]:
+        """Number of harmonics of each degree."""
+        return np.array([num_harmonics(self.d, k) for k in self.degrees])
+
+    @eqx.filter_jit
+    def features(self, x: Float[Array, "*N D"]) -> Float[Array, "*N M"]:
+        """Evaluate the harmonics, sorted by degree."""
+        return by_tiles(lambda tile: harmonics(tile, self.degrees), x)
+
+    @eqx.filter_jit
+    def zonal(self, weights: Float[Array, "K"], x: Float[Array, "N D"], y: Float[Array, "L D"]) -> Float[Array, "N L"]:
+        """Return sum_k w_k N_k G_k(x·y)."""
+        return gegenbauer_sum(_by_degree(weights, self.d, self.degrees).astype(x.dtype), x @ y.T, self.d)
+
+
+def _by_degree(weights: Float[Array, "K"], d: int, degrees: tuple[int, ...]) -> Float[Array, "_"]:
+    """Turn weights of zonal functions Z_k into weights of G_0, G_1, ...: Z_k = N_k G_k."""
+    count = np.array([num_harmonics(d, k) for k in degrees], dtype=float)
+    return jnp.zeros(max(degrees) + 1, weights.dtype).at[np.array(degrees)].set(weights * count)
+
+
+class SphereHodgeSpectrum(HodgeSpectrum):
+    """Eigenfields of the Hodge Laplacian on S_d: gradient and curl fields, on the circle gradient and harmonic ones."""
+
+    d: int = eqx.field(static=True)
+    names: tuple[str, ...] = eqx.field(static=True)
+    gradient_degrees: tuple[int, ...] = eqx.field(static=True)
+    curl_degrees: tuple[int, ...] = eqx.field(static=True)
+
+    @property
+    def parts(self) -> tuple[HodgePart, ...]:
+        """λ = k (k + d - 1) for gradients, (k + 1)(k + d - 2) for curls, 0 for the circle's harmonic field."""
+        return tuple(self._part(name) for name in self.names)
+
+    def _part(self, name: str) -> HodgePart:
+        if name == "gradient":
+            scalar = SphereSpectrum(self.d, self.gradient_degrees)
+            return HodgePart(name, scalar.eigenvalues, scalar.multiplicities)
+        if name == "curl":
+            values = [float((k + 1) * (k + self.d - 2)) for k in self.curl_degrees]
+            return HodgePart(name, np.array(values), np.array([num_coexact(self.d, k) for k in self.curl_degrees]))
+        return HodgePart(name, np.zeros(1), np.ones(1, dtype=int))
+
+    @eqx.filter_jit
+    def features(self, x: Float[Array, "*N D"]) -> Float[Array, "*N D M"]:
+        """Evaluate the eigenfields."""
+        return by_tiles(self._surface_rows if self.d == 2 else self._rows, x)
+
+    def _surface_rows(self, x: Float[Array, "N D"]) -> Float[Array, "D M N"]:
+        """On S_2: curl fields x × ∇φ / √λ by the rotation generators, gradient fields -x × curl."""
+        degrees = self.gradient_degrees
+        scale = jnp.asarray(1.0 / np.sqrt(self._feature_eigenvalues("gradient")), x.dtype)[:, None]
+        u, v, w = rotation_generators(scale * harmonics(x, degrees), degrees)
+        a, b, c = x.T
+        rows = {"gradient": (c * v - b * w, a * w - c * u, b * u - a * v), "curl": (u, v, w)}
+        components = [rows[name][axis] for axis in range(3) for name in self.names]
+        return jnp.concatenate(components).reshape(3, -1, x.shape[0])
+
+    def _rows(self, x: Float[Array, "N D"]) -> Float[Array, "D M N"]:
+        rows = {"gradient": self._gradient_rows, "curl": self._curl_rows, "harmonic": _circle_direction}
+        return jnp.concatenate([rows[name](x) for name in self.names], axis=1)
+
+    def _gradient_rows(self, x: Float[Array, "N D"]) -> Float[Array, "D M N"]:
+        _, slopes = harmonics_and_gradients(x, self.gradient_degrees)
+        scale = jnp.asarray(1.0 / np.sqrt(self._feature_eigenvalues("gradient")), x.dtype)[:, None]
+        radial = sum(x[:, i] * slope for i, slope in enumerate(slopes))
+        return jnp.stack([scale * (slope - x[:, i] * radial) for i, slope in enumerate(slopes)])
+
+    def _curl_rows(self, x: Float[Array, "N D"]) -> Float[Array, "D M N"]:
+        check_basis_size(self.d, max(self.curl_degrees))
+        rows, fields, start = harmonics(x, self.curl_degrees), [], 0
+        for k in self.curl_degrees:
+            coefficients = jnp.asarray(coexact_coefficients(self.d, k), x.dtype)
+            fields.append(jnp.einsum("dcm,mn->dcn", coefficients, rows[start : start + coefficients.shape[2]]))
+            start += coefficients.shape[2]
+        return jnp.concatenate(fields, axis=1)
+
+    def _feature_eigenvalues(self, name: str) -> Float[np.ndarray, "_"]:
+        part = self._part(name)
+        return np.repeat(part.eigenvalues, part.multiplicities)
+
+    @eqx.filter_jit
+    def zonal(
+        self,
+        weights: tuple[Float[Array, "_"], ...],
+        x: Float[Array, "N D"],
+        y: Float[Array, "L D"],
+        along_x: Float[Array, "N D p"],
+        along_y: Float[Array, "L D q"],
+    ) -> Float[Array, "N p L q"]:
+        """Sum the zonal kernels of all parts with two Clenshaw passes, whatever the number of fields.
+
+        With t = x·y, every part is A(t) P_x P_y + B'(t) P_x P_y + B''(t) (P_x y)(P_y x)ᵀ with sums A and B of zonal
+        polynomials, and A P P and B'' do not need the features.
+        """
+        plain, potential = self._zonal_weights(dict(zip(self.names, weights, strict=True)))
+        t = x @ y.T
+        first = derivative_weights(potential, self.d)
+        second = derivative_weights(first, self.d + 2)
+        parallel = gegenbauer_sum(first.astype(x.dtype), t, self.d + 2)
+        if plain is not None:
+            parallel = parallel + gegenbauer_sum(plain.astype(x.dtype), t, self.d)
+        crossed = gegenbauer_sum(second.astype(x.dtype), t, self.d + 4)
+        kernel = parallel[:, None, :, None] * jnp.einsum("ndp,ldq->nplq", along_x, along_y)
+        left, right = jnp.einsum("ndp,ld->npl", along_x, y), jnp.einsum("nd,ldq->nlq", x, along_y)
+        kernel = kernel + crossed[:, None, :, None] * left[:, :, :, None] * right[:, None, :, :]
+        if "harmonic" in self.names:
+            along = [jnp.einsum("dn,ndp->np", _circle_direction(z)[:, 0], e) for z, e in ((x, along_x), (y, along_y))]
+            kernel = kernel + weights[-1][0] * jnp.einsum("np,lq->nplq", *along)
+        return kernel
+
+    def _zonal_weights(self, weights: dict[str, Float[Array, "_"]]) -> tuple[Float[Array, "_"] | None, Array]:
+        """Return the weights of G_k in A (from curls only) and in the potential B."""
+        d, some = self.d, next(iter(weights.values()))
+        potential = jnp.zeros(2, some.dtype)
+        if "gradient" in weights:
+            ratio = weights["gradient"] / jnp.asarray(self._part("gradient").eigenvalues, some.dtype)
+            potential = _by_degree(ratio, d, self.gradient_degrees)
+        if "curl" not in weights:
+            return None, potential
+        curls = np.array(self.curl_degrees)
+        size = max(potential.shape[0], curls.max() + 2)
+        potential = jnp.pad(potential, (0, int(size - potential.shape[0])))
+        for shift, divisor in ((1, (curls + 1) * (2 * curls + d + 1)), (-1, (curls + d - 2) * (2 * curls + d - 3))):
+            keep = curls + shift > 0
+            degree = (curls + shift)[keep]
+            count = np.array([num_harmonics(d, int(k)) for k in degree], dtype=float)
+            term = weights["curl"][np.flatnonzero(keep)] * jnp.asarray(count / divisor[keep], some.dtype)
+            potential = potential.at[degree].add(-term)
+        return _by_degree(weights["curl"], d, self.curl_degrees), potential
+
+
+def _circle_direction(x: Float[Array, "N 2"]) -> Float[Array, "2 1 N"]:
+    return jnp.stack([-x[:, 1], x[:, 0]])[:, None]
+
+
+@scalar_spectrum.register
+def _(space: Sphere, levels: int) -> SphereSpectrum:
+    return SphereSpectrum(space.d, tuple(range(check_count(levels, "levels"))))
+
+
+@hodge_parts.register
+def _(space: Sphere) -> tuple[str, ...]:
+    return ("gradient", "harmonic") if space.d == 1 else ("gradient", "curl")
+
+
+@hodge_spectrum.register
+def _(space: Sphere, levels: int, parts: tuple[str, ...]) -> SphereHodgeSpectrum:
+    check_parts(space, parts)
+    degrees = tuple(range(1, check_count(levels, "levels") + 1))
+    return SphereHodgeSpectrum(space.d, parts, degrees, degrees)
+
+
+@scalar_spectrum.register
+def _(space: Rotations, levels: int) -> SphereSpectrum:
+    """Keep the even degrees: functions of a rotation take the same value at q and -q."""
+    return SphereSpectrum(3, tuple(range(0, 2 * check_count(levels, "levels"), 2)))
+
+
+@ambient_spectra.register
+def _(space: Rotations, levels: int) -> tuple[SphereSpectrum, ...]:
+    """Keep the odd degrees: a vector at q is minus that vector at -q."""
+    return (SphereSpectrum(3, tuple(range(1, 2 * check_count(levels, "levels"), 2))),)
+
+
+@hodge_parts.register
+def _(space: Rotations) -> tuple[str, ...]:
+    return ("gradient", "curl")
+
+
+@hodge_spectrum.register
+def _(space: Rotations, levels: int, parts: tuple[str, ...]) -> SphereHodgeSpectrum:
+    check_parts(space, parts)
+    last = 2 * check_count(levels, "levels")
+    return SphereHodgeSpectrum(3, parts, tuple(range(2, last + 1, 2)), tuple(range(1, last, 2)))

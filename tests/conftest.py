@@ -1,0 +1,31 @@
+"""Run every test in double precision, with shapes and types checked at run time."""
+
+import os
+from pathlib import Path
+
+import jax
+import jaxtyping
+import pytest
+from hypothesis import HealthCheck, settings
+
+jax.config.update("jax_enable_x64", True)
+jaxtyping.install_import_hook("rdgp", "beartype.beartype")
+
+settings.register_profile(
+    "laws",
+    max_examples=12,
+    deadline=None,  # the first example of each shape compiles
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("laws")
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """Return the folder of real data, or skip."""
+    folder = os.environ.get("RDGP_DATA")
+    if not folder or not Path(folder).is_dir():
+        pytest.skip("RDGP_DATA does not point to the folder of real data")
+    return Path(folder)

@@ -1,0 +1,54 @@
+"""The package as a whole: its rooms, its manners at import, its single precision."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import rdgp
+
+ROOMS = ["core", "spaces", "spectra", "kernels", "fields", "optimize", "models"]
+SOURCE = Path(rdgp.__file__).parent
+
+
+def imported_rooms(file: Path) -> set[str]:
+    names = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names.add(node.module)
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+    return {name.split(".")[1] for name in names if name.startswith("rdgp.")}
+
+
+def test_a_room_imports_only_from_rooms_above_it() -> None:
+    assert {path.name for path in SOURCE.iterdir() if path.is_dir() and path.name != "__pycache__"} == set(ROOMS)
+    for depth, room in enumerate(ROOMS):
+        for file in (SOURCE / room).rglob("*.py"):
+            below = imported_rooms(file) - set(ROOMS[: depth + 1])
+            assert not below, f"{file.name} in {room} imports from {below}"
+
+
+def run(code: str) -> str:
+    command = [sys.executable, "-W", "error", "-c", code]
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=300).stdout.strip()
+
+
+def test_importing_changes_no_setting_and_loads_nothing_heavy() -> None:
+    printed = run(
+        "import jax, sys; before = dict(jax.config.values); import rdgp; assert dict(jax.config.values) == before;"
+        "print([m for m in ('matplotlib', 'pandas', 'xarray', 'sklearn', 'torch') if m in sys.modules])"
+    )
+    assert printed == "[]"
+
+
+def test_everything_works_in_single_precision() -> None:
+    printed = run(
+        "import jax, jax.numpy as jnp;"
+        "from rdgp import *;"
+        "field = HodgeField(Sphere(4), divergence=Matern(), curl=Matern(), levels=2);"
+        "x = Sphere(4).random(20, key=jax.random.key(0)); y = field.sample(key=jax.random.key(1))(x);"
+        "gp = ExactGP(field, 0.1).fit(x, y); p = gp.predict(x);"
+        "print(p.mean.dtype, bool(jnp.all(jnp.isfinite(p.covariance))))"
+    )
+    assert printed == "float32 True"

@@ -1,0 +1,86 @@
+"""The laws of kernels."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rdgp.core import split_trainable
+from rdgp.fields import ScalarField
+from rdgp.kernels import EuclideanMatern, Heat, Matern
+from rdgp.spaces import Euclidean, Sphere
+from rdgp.spectra import scalar_spectrum
+from tests.cases import points
+
+SPECTRUM = scalar_spectrum(Sphere(2), 13)
+
+
+@jax.jit
+def _scales_and_slopes(raw: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def scales(raw: jax.Array) -> jax.Array:
+        nu, lengthscale, variance = jnp.exp(raw)
+        kernel = Matern()
+        kernel = _with_values(kernel, nu, lengthscale, variance)
+        return kernel.level_scales(SPECTRUM.eigenvalues, SPECTRUM.multiplicities, 2)
+
+    return scales(raw), jax.jacrev(scales)(raw)
+
+
+def _with_values(kernel: Matern, *values: jax.Array) -> Matern:
+    leaves, structure = jax.tree.flatten(kernel)
+    assert len(leaves) == 3
+    return jax.tree.unflatten(structure, [jnp.log(value).astype(values[0].dtype) for value in values])
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+@given(log_nu=st.floats(math.log(0.01), math.log(1e4)), log_kappa=st.floats(math.log(1e-3), math.log(1e3)))
+def test_scales_and_their_gradients_are_finite(dtype: type, log_nu: float, log_kappa: float) -> None:
+    scales, slopes = _scales_and_slopes(jnp.array([log_nu, log_kappa, 0.0], dtype))
+    assert bool(jnp.all(jnp.isfinite(scales)) & jnp.all(jnp.isfinite(slopes)))
+    np.testing.assert_allclose(jnp.sum(jnp.square(scales) * SPECTRUM.multiplicities), 1.0, rtol=1e-4)
+
+
+def test_very_smooth_matern_is_heat() -> None:
+    rough, smooth = Matern(1e7, 0.4), Heat(0.4)
+    levels = SPECTRUM.eigenvalues, SPECTRUM.multiplicities, 2
+    np.testing.assert_allclose(rough.level_scales(*levels), smooth.level_scales(*levels), rtol=1e-4)
+    assert math.isinf(float(smooth.nu))
+
+
+def test_fixed_parameters_are_not_trained() -> None:
+    free, _ = split_trainable(Matern(fixed=("nu", "variance")))
+    assert len(jax.tree.leaves(free)) == 1
+    free, _ = split_trainable(Matern())
+    assert len(jax.tree.leaves(free)) == 3
+    with pytest.raises(ValueError, match="fixed takes names out of nu, lengthscale, variance, got kappa"):
+        Matern(fixed=("kappa",))
+
+
+@pytest.mark.parametrize("nu", [0.5, 1.5, 2.5, math.inf])
+def test_euclidean_matern_matches_its_formula_and_has_finite_gradients(nu: float) -> None:
+    kernel = EuclideanMatern(nu, [0.5, 2.0, 1.0], 1.7)
+    x, y = points(Euclidean(3), 0), points(Euclidean(3), 1)
+    r = jnp.linalg.norm((x[:, None] - y[None]) / jnp.array([0.5, 2.0, 1.0]), axis=-1)
+    formula = {
+        0.5: jnp.exp(-r),
+        1.5: (1 + math.sqrt(3) * r) * jnp.exp(-math.sqrt(3) * r),
+        2.5: (1 + math.sqrt(5) * r + 5 * r**2 / 3) * jnp.exp(-math.sqrt(5) * r),
+        math.inf: jnp.exp(-(r**2) / 2),
+    }[nu]
+    np.testing.assert_allclose(kernel.covariance(x, y), 1.7 * formula, rtol=1e-12)
+    gradient = jax.grad(lambda x: jnp.sum(kernel.covariance(x, x)))(x)
+    assert bool(jnp.all(jnp.isfinite(gradient)))
+    np.testing.assert_allclose(jnp.diagonal(kernel.covariance(x, x)), 1.7, rtol=1e-14)
+
+
+def test_single_precision_kernels_agree_at_the_extremes() -> None:
+    x = points(Sphere(2), 0)
+    for nu in (0.01, 0.5, 30.0, 1e4):
+        for lengthscale in (1e-3, 0.1, 1.0, 1e3):
+            field = ScalarField(Sphere(2), Matern(nu, lengthscale), levels=13)
+            single = field.covariance(x.astype(jnp.float32), x.astype(jnp.float32))
+            np.testing.assert_allclose(single, field.covariance(x, x), atol=2e-5)
