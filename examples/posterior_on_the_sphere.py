@@ -18,7 +18,7 @@ VIEW_LATITUDE, VIEW_LONGITUDE = np.deg2rad(25.0), np.deg2rad(35.0)
 
 
 def irregular_function(x: jax.Array) -> jax.Array:
-    """Two harmonics with latitude and longitude exchanged: smooth almost everywhere, singular at the poles and beyond."""
+    """Two harmonics with latitude and longitude exchanged, which makes them singular at the poles and elsewhere."""
 
     def angles(x: jax.Array) -> tuple[jax.Array, jax.Array]:
         return jnp.arctan2(x[:, 1], x[:, 0]), jnp.arccos(jnp.clip(x[:, 2], -1.0, 1.0))
@@ -50,9 +50,8 @@ def fit_vector_field(key: jax.Array) -> tuple[HodgeField, jax.Array, ExactGP]:
 
 def globe() -> tuple[np.ndarray, np.ndarray]:
     """Return a latitude-longitude mesh of points and the rotation that turns the view towards us."""
-    lat, lon = np.meshgrid(
-        np.deg2rad(np.linspace(-90, 90, 121)), np.deg2rad(np.linspace(-180, 180, 241)), indexing="ij"
-    )
+    lat, lon = np.deg2rad(np.linspace(-90, 90, 121)), np.deg2rad(np.linspace(-180, 180, 241))
+    lat, lon = np.meshgrid(lat, lon, indexing="ij")
     points = np.stack([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)], axis=-1)
     c, s = np.cos(VIEW_LONGITUDE), np.sin(VIEW_LONGITUDE)
     a, b = np.cos(VIEW_LATITUDE), np.sin(VIEW_LATITUDE)
@@ -126,10 +125,8 @@ def draw(path: Path, scalar: tuple, vector: tuple) -> None:
 def report(name: str, law, y: jax.Array) -> None:
     """Print how good the predictions are where nothing was observed."""
     inside = np.abs(np.asarray(y - law.mean)) < 1.645 * np.sqrt(np.asarray(law.observed.variance))
-    error = float(jnp.sqrt(jnp.mean(jnp.square(y - law.mean))))
-    print(
-        f"{name}: RMSE {error:.3f}, NLPD {-float(jnp.mean(law.log_prob(y))):.3f}, 90% intervals cover {inside.mean():.0%}"
-    )
+    error, density = float(jnp.sqrt(jnp.mean(jnp.square(y - law.mean)))), float(jnp.mean(law.log_prob(y)))
+    print(f"{name}: RMSE {error:.3f}, NLPD {-density:.3f}, 90% intervals cover {inside.mean():.0%}")
 
 
 def main(folder: str = "demo-output") -> None:

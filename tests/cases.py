@@ -16,13 +16,11 @@ SPACES: list[Space] = [
     Sphere(2),
     Sphere(3),
     Sphere(6),
-    Torus(1),
     Torus(3),
     Rotations(),
     Euclidean(3),
     Box([-1.0, 0.0], [2.0, 0.5]),
-    Product(Sphere(2), Circle(), Euclidean(1)),
-    Product(Rotations(), Sphere(2), Torus(2)),
+    Product(Rotations(), Sphere(2), Torus(2), Euclidean(1)),
 ]
 
 
@@ -39,15 +37,12 @@ SPECTRA = [
     SpectrumCase(Sphere(2), 9, 18),
     SpectrumCase(Sphere(3), 5, 12),
     SpectrumCase(Sphere(4), 4, 10),
-    SpectrumCase(Sphere(5), 3, 8),
-    SpectrumCase(Torus(1), 6, 12),
     SpectrumCase(Torus(2), 7, 12),
     SpectrumCase(Torus(3), 4, 6),
     SpectrumCase(Rotations(), 3, 14),
     SpectrumCase(Product(Sphere(2), Circle()), 6, 8),
     SpectrumCase(Product(Rotations(), Circle()), 4, 10),
     SpectrumCase(Product(Circle(), Sphere(2), Circle()), 4, 6),
-    SpectrumCase(Product(Torus(2), Circle()), 4, 6),
 ]
 
 _rough, _smooth = Matern(1.5, 0.6, 1.7), Heat(0.4, 0.8)
@@ -56,24 +51,18 @@ _pose = Product(Rotations(), Euclidean(2))
 _mixed = Product(Rotations(), Sphere(2))
 
 FIELDS: dict[str, Callable[[], Field]] = {
-    "scalar-circle": lambda: ScalarField(Circle(), _rough, levels=6),
     "scalar-sphere": lambda: ScalarField(Sphere(2), _rough, levels=7),
-    "scalar-sphere5": lambda: ScalarField(Sphere(5), _smooth, levels=4),
     "scalar-torus": lambda: ScalarField(Torus(2), _rough, levels=6),
     "scalar-rotations": lambda: ScalarField(Rotations(), _rough, levels=3),
     "scalar-product": lambda: ScalarField(_mixed, _rough, levels=5),
     "scalar-product-kernel": lambda: ScalarField(_mixed, (_rough, _smooth), levels=(2, 4)),
     "scalar-euclidean": lambda: ScalarField(Euclidean(2), EuclideanMatern(1.5, [0.5, 2.0], 1.3)),
-    "scalar-box": lambda: ScalarField(Box([0.0], [1.0]), EuclideanMatern(float("inf"), 0.3)),
     "scalar-pose": lambda: ScalarField(_pose, (_rough, _flat), levels=2),
     "stacked-sphere": lambda: StackedField(Sphere(2), _rough, levels=4, outputs=3),
     "projected-sphere": lambda: ProjectedField(Sphere(2), _rough, levels=5),
-    "projected-sphere4": lambda: ProjectedField(Sphere(4), _smooth, levels=3),
-    "projected-torus": lambda: ProjectedField(Torus(2), _rough, levels=4),
     "projected-rotations": lambda: ProjectedField(Rotations(), _rough, levels=3),
     "projected-product": lambda: ProjectedField(_mixed, _rough, levels=4),
     "projected-pose": lambda: ProjectedField(_pose, (_rough, _flat), levels=1),
-    "frame-circle": lambda: FrameField(Circle(), _rough, levels=5),
     "frame-sphere": lambda: FrameField(Sphere(2), _rough, levels=5),
     "frame-east-north": lambda: FrameField(Sphere(2), _rough, levels=5, frame="east_north"),
     "frame-rotations": lambda: FrameField(Rotations(), _rough, levels=3),
@@ -81,7 +70,6 @@ FIELDS: dict[str, Callable[[], Field]] = {
     "hodge-circle": lambda: HodgeField(Circle(), divergence=_rough, harmonic=_smooth, levels=5),
     "hodge-sphere": lambda: HodgeField(Sphere(2), divergence=_rough, curl=_smooth, levels=5),
     "hodge-sphere4": lambda: HodgeField(Sphere(4), divergence=_rough, curl=_smooth, levels=3),
-    "hodge-curl-only": lambda: HodgeField(Sphere(3), curl=_rough, levels=4),
     "hodge-torus": lambda: HodgeField(Torus(2), divergence=_rough, curl=_smooth, harmonic=_rough, levels=4),
     "hodge-rotations": lambda: HodgeField(Rotations(), divergence=_rough, curl=_smooth, levels=2),
     "hodge-product": lambda: HodgeField(Product(Sphere(2), Circle()), _rough, _smooth, 4, harmonic=_rough),

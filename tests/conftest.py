@@ -13,7 +13,7 @@ jaxtyping.install_import_hook("rdgp", "beartype.beartype")
 
 settings.register_profile(
     "laws",
-    max_examples=12,
+    max_examples=8,
     deadline=None,  # the first example of each shape compiles
     derandomize=True,
     database=None,

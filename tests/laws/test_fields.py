@@ -109,7 +109,6 @@ def test_a_draw_is_the_same_wherever_it_is_called(field: Field) -> None:
     slope = jax.jacrev(lambda x: jnp.sum(draw(x)))(x)
     assert slope.shape == x.shape
     assert bool(jnp.all(jnp.isfinite(slope)))
-    assert draw(x.astype(jnp.float32)).dtype == jnp.float32
 
 
 @fields
@@ -130,6 +129,24 @@ def test_coordinates_carry_values(field: Field) -> None:
     basis = field.basis(x)
     back = flat if basis is None else jnp.einsum("npq,nq->np", basis, flat)
     np.testing.assert_allclose(back.reshape(values.shape), values, atol=1e-11)
+
+
+@pytest.mark.parametrize("name", ["scalar-euclidean", "stacked-sphere", "projected-sphere", "hodge-sphere4"])
+def test_single_precision_stays_single(name: str) -> None:
+    field = FIELDS[name]()
+    x = points(field.space, 0, dtype=jnp.float32)
+    assert field.sample(key=jax.random.key(0))(x).dtype == jnp.float32
+    assert field.covariance(x, x).dtype == jnp.float32
+    np.testing.assert_allclose(field.covariance(x, x), field.covariance(*2 * (x.astype(jnp.float64),)), atol=1e-5)
+
+
+def test_one_part_may_be_left_out() -> None:
+    """A field without divergence is that of both parts minus its gradient part."""
+    kernel, other = Matern(1.5, 0.5), Matern(2.5, 0.8)
+    x, y = points(Sphere(3), 0), points(Sphere(3), 1)
+    both = HodgeField(Sphere(3), divergence=kernel, curl=other, levels=4).covariance(x, y)
+    gradient, curl = HodgeField(Sphere(3), divergence=kernel, levels=4), HodgeField(Sphere(3), curl=other, levels=4)
+    np.testing.assert_allclose(gradient.covariance(x, y) + curl.covariance(x, y), both, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", [name for name in FIELDS if "rotations" in name])

@@ -63,8 +63,10 @@ class EuclideanMatern(eqx.Module):
 
     def sample_frequencies(self, n: int, dim: int, *, key: PRNGKeyArray) -> Float[Array, "n d"]:
         """Draw frequencies from the normalised spectral density, a multivariate t distribution."""
-        key_normal, key_gamma = jax.random.split(key)
+        key_normal, key_spread = jax.random.split(key)
         normal = jax.random.normal(key_normal, (n, dim)) / self.lengthscale
         if math.isinf(self.nu):
             return normal
-        return normal * jnp.sqrt(self.nu / jax.random.gamma(key_gamma, self.nu, (n, 1)))
+        freedom = round(2.0 * self.nu)
+        chi_squared = jnp.sum(jnp.square(jax.random.normal(key_spread, (n, freedom))), axis=1, keepdims=True)
+        return normal * jnp.sqrt(freedom / chi_squared)
