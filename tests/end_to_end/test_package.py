@@ -7,7 +7,10 @@ from pathlib import Path
 
 import rdgp
 
-ROOMS = ["core", "spaces", "spectra", "kernels", "fields", "optimize", "models"]
+ROOMS = [
+    *("core", "spaces", "spectra", "kernels", "fields", "likelihoods", "variational", "optimize", "models", "io"),
+    *("inference", "metrics"),
+]
 SOURCE = Path(rdgp.__file__).parent
 
 

@@ -22,7 +22,7 @@ from rdgp import (
     StackedField,
 )
 from rdgp.fields import Field
-from tests.cases import FIELDS, fields, points
+from tests.cases import FIELDS, points, representative_fields
 
 NOISE = 0.05
 
@@ -32,7 +32,7 @@ def data(field: Field, n: int = 8) -> tuple[jax.Array, jax.Array]:
     return x, field.sample(key=jax.random.key(1))(x)
 
 
-@fields
+@representative_fields
 def test_posterior_is_that_of_joint_gaussian_conditioning(field: Field) -> None:
     """Condition the joint Gaussian of all values, in ambient components, with noise in the tangent spaces only."""
     x, y = data(field)

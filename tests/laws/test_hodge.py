@@ -211,3 +211,12 @@ def test_three_factors_agree_however_they_are_ordered() -> None:
     direct = one.zonal(weights, x, y, space.frame(x), space.frame(y))
     frames = (space.frame(z)[:, order] for z in (x, y))
     np.testing.assert_allclose(two.zonal(weights, x[:, order], y[:, order], *frames), direct, atol=1e-10)
+
+
+@spectra
+def test_sums_of_fields_need_no_fields(case: SpectrumCase) -> None:
+    spectrum = hodge_spectrum(case.space, min(case.levels, 3), hodge_parts(case.space))
+    x = points(case.space, 0, 4)
+    coefficients = jax.random.normal(jax.random.key(1), (spectrum.num_features,))
+    combined = spectrum.combine(spectrum.carriers(x), x, coefficients)
+    np.testing.assert_allclose(combined, spectrum.features(x) @ coefficients, atol=1e-10)

@@ -19,6 +19,7 @@ from rdgp.core._linalg import (
     outer_last_axis,
     solve_cholesky,
     solve_lower,
+    square_root,
 )
 from rdgp.core._parameters import Parameter, split_trainable
 from rdgp.core._progress import Progress
@@ -45,5 +46,6 @@ __all__ = [
     "solve_cholesky",
     "solve_lower",
     "split_trainable",
+    "square_root",
     "stumpff",
 ]

@@ -42,3 +42,31 @@ def outer_last_axis(arrays: Sequence[Float[Array, "..."]]) -> Float[Array, "..."
         return both.reshape(*both.shape[:-2], -1)
 
     return reduce(two, arrays)
+
+
+def square_root(matrix: Float[Array, "*S p p"]) -> Float[Array, "*S p p"]:
+    """Return A with A Aᵀ a covariance matrix; singular ones are welcome, and zero gives zero.
+
+    For p = 2 the symmetric root (C + s I) / t, s = √det C, t = √(tr C + 2 s), smooth and free of factorizations. The
+    determinant cancels, hence its floor relative to the trace.
+    """
+    size = matrix.shape[-1]
+    eye = jnp.eye(size, dtype=matrix.dtype)
+    if size == 1:
+        return _safe_root(matrix)
+    if size == 2:
+        trace = matrix[..., 0, 0] + matrix[..., 1, 1]
+        determinant = matrix[..., 0, 0] * matrix[..., 1, 1] - matrix[..., 0, 1] * matrix[..., 1, 0]
+        floor = jnp.square(jnp.finfo(matrix.dtype).eps * trace)
+        s = _safe_root(jnp.maximum(determinant, floor))
+        t = _safe_root(trace + 2.0 * s)
+        positive = t > 0.0
+        inverse = jnp.where(positive, 1.0 / jnp.where(positive, t, 1.0), 0.0)
+        return (matrix + s[..., None, None] * eye) * inverse[..., None, None]
+    jitter = 8.0 * size * jnp.finfo(matrix.dtype).eps * jnp.trace(matrix, axis1=-2, axis2=-1)
+    return jnp.linalg.cholesky(matrix + (jitter + jnp.finfo(matrix.dtype).tiny)[..., None, None] * eye)
+
+
+def _safe_root(x: Float[Array, "..."]) -> Float[Array, "..."]:
+    positive = x > 0.0
+    return jnp.where(positive, jnp.sqrt(jnp.where(positive, x, 1.0)), 0.0)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from rdgp.core import Numbers, as_float_array, check_finite
+from rdgp.fields._latent import Latent
 from rdgp.spaces import Space
 
 FieldDraw = Callable[[Float[Array, "*N D"]], Float[Array, "..."]]
@@ -54,6 +55,35 @@ class Field(eqx.Module):
     @abstractmethod
     def coordinates(self, x: Float[Array, "N D"], values: Float[Array, "N ..."]) -> Float[Array, "N p r"]:
         """Turn values at points into coordinates."""
+
+    @property
+    @abstractmethod
+    def latents(self) -> tuple[Latent, ...]:
+        """The independent processes of which the field is a linear image."""
+
+    @abstractmethod
+    def assemble(self, x: Float[Array, "N D"], latents: tuple[Float[Array, "N p r"], ...]) -> Float[Array, "N ..."]:
+        """Turn values of the independent processes into values of the field."""
+
+    def mixing(
+        self, x: Float[Array, "N D"], basis: Float[Array, "N P q"] | None
+    ) -> tuple[Float[Array, "N q p r"], ...] | None:
+        """Return the matrices that turn values of the processes into coordinates in a basis; None for the identity."""
+        return None
+
+    def evaluate(
+        self,
+        carriers: tuple[Float[Array, "..."], ...],
+        x: Float[Array, "N D"],
+        weights: tuple[Float[Array, "r m"], ...],
+    ) -> Float[Array, "N ..."]:
+        """Evaluate the function with given whitened weights; carriers come from `carriers(x)`."""
+        triples = zip(self.latents, carriers, weights, strict=True)
+        return self.assemble(x, tuple(latent.evaluate(carrier, x, w) for latent, carrier, w in triples))
+
+    def carriers(self, x: Float[Array, "N D"]) -> tuple[Float[Array, "..."], ...]:
+        """Evaluate what `evaluate` needs of the points alone."""
+        return tuple(latent.carriers(x) for latent in self.latents)
 
     def coordinate_variance(self, x: Float[Array, "N D"]) -> Float[Array, "N p p"]:
         """Return the covariance of the p correlated coordinates at each point alone."""

@@ -7,7 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from rdgp.core import outer_last_axis
 from rdgp.kernels import EuclideanMatern, Matern
@@ -34,6 +34,10 @@ class _Spectral(eqx.Module):
     def scales(self) -> Float[Array, "M"]:
         return self.spectrum.per_feature(self.level_scales())
 
+    def levels(self) -> Int[np.ndarray, "M"]:
+        count = self.spectrum.multiplicities
+        return np.repeat(np.arange(count.size), count)
+
     def covariance(self, x: Float[Array, "N D"], y: Float[Array, "L D"]) -> Float[Array, "N L"]:
         return self.spectrum.zonal(jnp.square(self.level_scales()), x, y)
 
@@ -55,6 +59,9 @@ class _Flat(eqx.Module):
 
     def scales(self) -> Float[Array, "M"]:
         return self.features(jnp.zeros(()))
+
+    def levels(self) -> Int[np.ndarray, "M"]:
+        return np.asarray(self.features(jnp.zeros(())))
 
     def covariance(self, x: Float[Array, "N D"], y: Float[Array, "L D"]) -> Float[Array, "N L"]:
         return self.kernel.covariance(x, y)
@@ -116,6 +123,11 @@ class ScalarPrior(eqx.Module):
     def scales(self) -> Float[Array, "M"]:
         """Return the prior standard deviation of each feature's coefficient."""
         return outer_last_axis([component.scales() for component in self.components])
+
+    def levels(self) -> Int[np.ndarray, "M"]:
+        """Return the level of each feature; with one kernel for each factor, the highest of its factors' levels."""
+        own = [component.levels() for component in self.components]
+        return reduce(lambda a, b: np.maximum(a[:, None], b[None, :]).ravel(), own)
 
     def covariance(self, x: Float[Array, "N D"], y: Float[Array, "L D"]) -> Float[Array, "N L"]:
         """Return the kernel for all pairs of points."""

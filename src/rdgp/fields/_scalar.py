@@ -8,6 +8,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from rdgp.core import Numbers, check_count, compiled
 from rdgp.fields._field import Field, FieldDraw, check_two
+from rdgp.fields._latent import ScalarLatent
 from rdgp.fields._prior import Kernel, ScalarDraw, ScalarPrior, scalar_prior
 from rdgp.spaces import Space
 
@@ -59,6 +60,15 @@ class ScalarField(Field):
     def coordinates(self, x: Float[Array, "N D"], values: Float[Array, "N"]) -> Float[Array, "N 1 1"]:
         """Add the axes of one correlated and one independent number."""
         return values[:, None, None]
+
+    @property
+    def latents(self) -> tuple[ScalarLatent]:
+        """The process itself."""
+        return (ScalarLatent(self.prior, 1),)
+
+    def assemble(self, x: Float[Array, "N D"], latents: tuple[Float[Array, "N 1 1"], ...]) -> Float[Array, "N"]:
+        """Drop the axes of one correlated and one independent number."""
+        return latents[0][:, 0, 0]
 
 
 class StackedField(Field):
@@ -117,6 +127,15 @@ class StackedField(Field):
     def coordinates(self, x: Float[Array, "N D"], values: Float[Array, "N P"]) -> Float[Array, "N 1 P"]:
         """Treat the outputs as independent copies."""
         return values[:, None, :]
+
+    @property
+    def latents(self) -> tuple[ScalarLatent]:
+        """One copy for each output."""
+        return (ScalarLatent(self.prior, self.outputs),)
+
+    def assemble(self, x: Float[Array, "N D"], latents: tuple[Float[Array, "N 1 P"], ...]) -> Float[Array, "N P"]:
+        """Drop the axis of one correlated number."""
+        return latents[0][:, 0, :]
 
 
 class _OneFunction(eqx.Module):

@@ -1,4 +1,4 @@
-"""Gaussian vector fields: projected, in a frame, and Hodge-compositional."""
+"""Gaussian vector fields from scalar processes: projected, and in a frame."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -12,10 +12,9 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from rdgp.core import Numbers, compiled
 from rdgp.fields._field import Field, FieldDraw, check_two
+from rdgp.fields._latent import ScalarLatent
 from rdgp.fields._prior import Kernel, ScalarDraw, ScalarPrior, scalar_prior
-from rdgp.kernels import Matern
 from rdgp.spaces import Product, Space, Sphere, east_north_frame
-from rdgp.spectra import HodgeSpectrum, hodge_spectrum
 
 
 class TangentField(Field):
@@ -115,6 +114,24 @@ class ProjectedField(TangentField):
         ]
         return reduce(jnp.add, terms)
 
+    @property
+    def latents(self) -> tuple[ScalarLatent, ...]:
+        """One copy for each ambient coordinate."""
+        pairs = zip(_blocks(self.space), self.priors, strict=True)
+        return tuple(ScalarLatent(prior, part.stop - part.start) for part, prior in pairs)
+
+    def assemble(self, x: Float[Array, "N D"], latents: tuple[Float[Array, "N 1 r"], ...]) -> Float[Array, "N D"]:
+        """Project the ambient vectors."""
+        return self.space.project(x, jnp.concatenate([latent[:, 0, :] for latent in latents], axis=-1))
+
+    def mixing(
+        self, x: Float[Array, "N D"], basis: Float[Array, "N D q"] | None
+    ) -> tuple[Float[Array, "N q 1 r"], ...]:
+        """Return the components of the unit vectors in the basis."""
+        basis = self.basis(x) if basis is None else basis
+        rows = jnp.swapaxes(basis, -1, -2)[:, :, None, :]
+        return tuple(rows[..., part] for part in _blocks(self.space))
+
     def sample(self, *, key: PRNGKeyArray) -> FieldDraw:
         """Draw a vector field x [N, D] -> [N, D]."""
         keys = jax.random.split(key, len(self.priors))
@@ -190,6 +207,21 @@ class FrameField(TangentField):
         """Return the components in the frame, which are independent copies."""
         return jnp.einsum("npd,np->nd", self.basis(x), values)[:, None, :]
 
+    @property
+    def latents(self) -> tuple[ScalarLatent]:
+        """One copy for each direction."""
+        return (ScalarLatent(self.prior, self.space.dim),)
+
+    def assemble(self, x: Float[Array, "N D"], latents: tuple[Float[Array, "N 1 d"], ...]) -> Float[Array, "N D"]:
+        """Combine the directions."""
+        return jnp.sum(self.basis(x) * latents[0], axis=-1)
+
+    def mixing(
+        self, x: Float[Array, "N D"], basis: Float[Array, "N D q"] | None
+    ) -> tuple[Float[Array, "N q 1 d"]] | None:
+        """Return the components of the frame in the basis."""
+        return None if basis is None else (jnp.einsum("ndq,ndi->nqi", basis, self.basis(x))[:, :, None, :],)
+
     def sample(self, *, key: PRNGKeyArray) -> FieldDraw:
         """Draw a vector field x [N, D] -> [N, D]."""
         return _FrameDraw(self, self.prior.draw(self.space.dim, key=key))
@@ -202,72 +234,3 @@ class _FrameDraw(eqx.Module):
     @eqx.filter_jit
     def __call__(self, x: Float[Array, "*N D"]) -> Float[Array, "*N D"]:
         return jnp.sum(self.field.basis(x) * self.draw(x)[..., None, :], axis=-1)
-
-
-class HodgeField(TangentField):
-    """The Hodge-compositional Matérn field: independent gradient (`divergence`), `curl` and `harmonic` parts.
-
-    Each part has its own kernel or is None; `levels` counts the eigenvalues kept of each. The variance of a part is
-    E|g|² = σ²; of a harmonic kernel only the variance matters.
-    """
-
-    space: Space
-    kernels: tuple[Matern, ...]
-    spectrum: HodgeSpectrum
-
-    def __init__(
-        self,
-        space: Space,
-        divergence: Matern | None = None,
-        curl: Matern | None = None,
-        levels: int = 5,
-        *,
-        harmonic: Matern | None = None,
-    ) -> None:
-        named = {"gradient": divergence, "curl": curl, "harmonic": harmonic}
-        given = {name: kernel for name, kernel in named.items() if kernel is not None}
-        wrong = [type(kernel).__name__ for kernel in given.values() if not isinstance(kernel, Matern)]
-        if wrong:
-            raise ValueError(f"HodgeField takes Matern or Heat kernels, got {', '.join(wrong)}")
-        self.space = space
-        self.kernels = tuple(given.values())
-        self.spectrum = hodge_spectrum(space, levels, tuple(given))
-
-    def _features(self, x: Float[Array, "*N D"]) -> Float[Array, "*N D M"]:
-        """Evaluate the eigenfields, part after part."""
-        return self.spectrum.features(x)
-
-    def _scales(self) -> Float[Array, "M"]:
-        parts = zip(self._level_scales(), self.spectrum.parts, strict=True)
-        return jnp.concatenate([scale[part.level_of_feature()] for scale, part in parts])
-
-    def _level_scales(self) -> tuple[Float[Array, "_"], ...]:
-        return tuple(
-            kernel.level_scales(part.eigenvalues, part.multiplicities, self.space.dim)
-            for kernel, part in zip(self.kernels, self.spectrum.parts, strict=True)
-        )
-
-    def covariance_along(
-        self,
-        x: Float[Array, "N D"],
-        y: Float[Array, "L D"],
-        along_x: Float[Array, "N D p"],
-        along_y: Float[Array, "L D q"],
-    ) -> Float[Array, "N p L q"]:
-        """Sum the zonal kernels of all parts."""
-        weights = tuple(jnp.square(scale) for scale in self._level_scales())
-        return self.spectrum.zonal(weights, x, y, along_x, along_y)
-
-    def sample(self, *, key: PRNGKeyArray) -> FieldDraw:
-        """Draw a vector field x [N, D] -> [N, D]."""
-        scales = self.scales()
-        return _HodgeDraw(self.spectrum, scales * jax.random.normal(key, scales.shape))
-
-
-class _HodgeDraw(eqx.Module):
-    spectrum: HodgeSpectrum
-    coefficients: Float[Array, "M"]
-
-    @eqx.filter_jit
-    def __call__(self, x: Float[Array, "*N D"]) -> Float[Array, "*N D"]:
-        return self.spectrum.features(x) @ self.coefficients.astype(x.dtype)

@@ -35,6 +35,19 @@ def rotation_generators(rows: Float[Array, "M N"], degrees: tuple[int, ...]) -> 
 
 
 @lru_cache(maxsize=64)
+def generator_matrices(degree: int) -> Float[np.ndarray, "M M 3"]:
+    """Return B with (x × ∇Y_c)_a = sum_l B[c, l, a] Y_l for the harmonics of one degree."""
+    terms = _terms((degree,))
+    size = 2 * degree + 1
+    matrix = np.zeros((size, size, 3))
+    for component in range(3):
+        for which in range(2):
+            for row, source in enumerate(terms.source[component, which]):
+                matrix[row, source, component] += terms.coefficient[component, which, row]
+    return matrix
+
+
+@lru_cache(maxsize=64)
 def _terms(degrees: tuple[int, ...]) -> _Terms:
     """Tabulate the ladder: with Z_m = p(z) (x + i y)^m, (L_x ± i L_y) Z_m = -i √((k ∓ m)(k ± m + 1)) Z_{m ± 1}."""
     sizes = [2 * k + 1 for k in degrees]

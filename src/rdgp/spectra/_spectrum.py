@@ -81,6 +81,16 @@ class HodgeSpectrum(eqx.Module):
     def features(self, x: Float[Array, "*N D"]) -> Float[Array, "*N D M"]:
         """Evaluate the eigenfields, part after part, sorted by level within each."""
 
+    def carriers(self, x: Float[Array, "*N D"]) -> Float[Array, "..."]:
+        """Evaluate what `combine` needs of the points: the eigenfields, or anything cheaper."""
+        return self.features(x)
+
+    def combine(
+        self, carriers: Float[Array, "..."], x: Float[Array, "*N D"], coefficients: Float[Array, "M"]
+    ) -> Float[Array, "*N D"]:
+        """Return the sum of the eigenfields with given coefficients: features(x) @ coefficients."""
+        return carriers @ coefficients
+
     @eqx.filter_jit
     def zonal(
         self,

@@ -21,6 +21,7 @@ from rdgp.spectra._spectrum import (
     hodge_spectrum,
     scalar_spectrum,
 )
+from rdgp.spectra._synthesis import ambient_weights, circle_matrix, curl_matrices, gradient_matrices
 from rdgp.spectra._zonal import derivative_weights, gegenbauer_sum
 
 
@@ -83,6 +84,31 @@ class SphereHodgeSpectrum(HodgeSpectrum):
     def features(self, x: Float[Array, "*N D"]) -> Float[Array, "*N D M"]:
         """Evaluate the eigenfields."""
         return by_tiles(self._surface_rows if self.d == 2 else self._rows, x)
+
+    def carriers(self, x: Float[Array, "*N D"]) -> Float[Array, "*N m"]:
+        """Evaluate the scalar harmonics of which every eigenfield is the projection of a combination."""
+        return by_tiles(lambda tile: harmonics(tile, self._carrier_degrees), x)
+
+    def combine(
+        self, carriers: Float[Array, "*N m"], x: Float[Array, "*N D"], coefficients: Float[Array, "M"]
+    ) -> Float[Array, "*N D"]:
+        """Return P_x (φ(x) W)."""
+        ambient = carriers @ ambient_weights(self._terms, self._carrier_degrees, coefficients).astype(x.dtype)
+        return ambient - jnp.sum(ambient * x, axis=-1, keepdims=True) * x
+
+    @property
+    def _terms(self) -> list[tuple[int, Float[np.ndarray, "C L D"]]]:
+        """Degree of the harmonics and their combination, for each level of each part."""
+        every = {
+            "gradient": lambda: [(k - 1, gradient_matrices(self.d, k)) for k in self.gradient_degrees],
+            "curl": lambda: [(k, curl_matrices(self.d, k)) for k in self.curl_degrees],
+            "harmonic": lambda: [(1, circle_matrix())],
+        }
+        return [term for name in self.names for term in every[name]()]
+
+    @property
+    def _carrier_degrees(self) -> tuple[int, ...]:
+        return tuple(sorted({degree for degree, _ in self._terms}))
 
     def _surface_rows(self, x: Float[Array, "N D"]) -> Float[Array, "D M N"]:
         """On S_2: curl fields x × ∇φ / √λ by the rotation generators, gradient fields -x × curl."""

@@ -1,0 +1,1 @@
+"""Training: the evidence lower bound and the one loop that raises it."""

@@ -1,0 +1,9 @@
+"""Models and checkpoints in one file each: arrays in the safetensors format, the structure as JSON in its header.
+
+Nothing in a file is ever executed: it names classes of this package, and only those are looked up.
+"""
+
+from rdgp.io._leaves import load_leaves, save_leaves
+from rdgp.io._model import load, save
+
+__all__ = ["load", "load_leaves", "save", "save_leaves"]

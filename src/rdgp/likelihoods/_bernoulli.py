@@ -1,0 +1,45 @@
+"""Yes-or-no observations."""
+
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.stats import norm
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from rdgp.likelihoods._likelihood import Likelihood, Support, variances
+from rdgp.likelihoods._quadrature import expect
+
+_BINARY = Support("zeros and ones", lambda y: (y == 0.0) | (y == 1.0))
+
+
+class Bernoulli(Likelihood):
+    """Observations of zero or one with the probit link, p(y = 1 | f) = Φ(f) in each coordinate."""
+
+    support: ClassVar[Support] = _BINARY
+
+    def expected_log_density(
+        self, y: Float[Array, "N q"], mean: Float[Array, "*S N q"], covariance: Float[Array, "*S N q q"]
+    ) -> Float[Array, "*S N"]:
+        """Return E log Φ(±f) by quadrature, summed over coordinates."""
+        sign = 2.0 * y.astype(mean.dtype) - 1.0
+        return jnp.sum(expect(norm.logcdf, sign * mean, variances(covariance)), axis=-1)
+
+    def log_predictive(
+        self, y: Float[Array, "N q"], mean: Float[Array, "*S N q"], covariance: Float[Array, "*S N q q"]
+    ) -> Float[Array, "*S N"]:
+        """Return log Φ(±mean / √(1 + variance)), summed over coordinates."""
+        sign = 2.0 * y.astype(mean.dtype) - 1.0
+        return jnp.sum(norm.logcdf(sign * mean / jnp.sqrt(1.0 + variances(covariance))), axis=-1)
+
+    def observed_moments(
+        self, mean: Float[Array, "*S N q"], covariance: Float[Array, "*S N q q"]
+    ) -> tuple[Float[Array, "*S N q"], Float[Array, "*S N q q"]]:
+        """Return p and the diagonal of p (1 - p); covariances between coordinates are left out."""
+        ratio = mean / jnp.sqrt(1.0 + variances(covariance))
+        variance = norm.cdf(ratio) * norm.cdf(-ratio)
+        return norm.cdf(ratio), variance[..., None] * jnp.eye(mean.shape[-1], dtype=mean.dtype)
+
+    def sample(self, f: Float[Array, "*S N q"], *, key: PRNGKeyArray) -> Float[Array, "*S N q"]:
+        """Draw zeros and ones."""
+        return (f + jax.random.normal(key, f.shape, f.dtype) > 0.0).astype(f.dtype)

@@ -1,0 +1,129 @@
+"""Variational family of inducing locations: values at points of the space as inducing variables."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from rdgp.core import Numbers, Parameter, solve_lower
+from rdgp.fields import Field, FieldDraw, Latent, LatentDraw, check_points
+from rdgp.variational._variational import Conditional, Variational
+from rdgp.variational._whitened import WhitenedGaussian
+
+_JITTER = {8: 1e-8, 4: 1e-5}  # relative to the mean variance, by bytes of a number
+
+
+class InducingLocations(Variational):
+    """A Gaussian over the whitened values of a field's processes at locations z.
+
+    Processes of projected and frame fields are the independent scalar functions; a Hodge field has its d components in
+    the space's frame.
+    """
+
+    field: Field
+    blocks: tuple[WhitenedGaussian, ...]
+    _z: Parameter
+
+    def __init__(self, field: Field, z: Numbers, trainable: bool = False, *, deviation: float = 1.0) -> None:
+        self.field = field
+        z = check_points(field.space, z, "z")
+        if z.shape[0] == 0:
+            raise ValueError("z must hold at least one location, got none")
+        self._z = Parameter(z, "real", name="z", trainable=trainable)
+        self.blocks = tuple(
+            WhitenedGaussian(latent.copies, latent.width * z.shape[0], deviation) for latent in field.latents
+        )
+
+    @property
+    def z(self) -> Float[Array, "m D"]:
+        """The locations."""
+        return self._z.value
+
+    def on_space(self) -> "InducingLocations":
+        """Return the family with its locations moved to the nearest points of the space, after a step of training."""
+        if not self._z.trainable:
+            return self
+        return eqx.tree_at(lambda q: q._z.raw, self, self.field.space.nearest(self.z))
+
+    def conditionals(self, x: Float[Array, "N D"]) -> tuple[Conditional, ...]:
+        """Return A = L⁻¹ k(z, x) and k(x, x) - Aᵀ A."""
+        return tuple(self._conditional(latent, x) for latent in self.field.latents)
+
+    def _conditional(self, latent: Latent, x: Float[Array, "N D"]) -> Conditional:
+        half = self._half(latent, x)
+        n, p = x.shape[0], latent.width
+        weights = half.T.reshape(n, p, -1)
+        if p == 1:
+            explained = jnp.sum(jnp.square(half), axis=0)[:, None, None]
+        else:
+            explained = jnp.einsum("npm,nqm->npq", weights, weights)
+        floor = 1e-12 * jnp.eye(p, dtype=x.dtype)
+        rest = latent.variance(x) - explained
+        return Conditional(weights, jnp.maximum(rest, 0.0) if p == 1 else rest + floor)
+
+    def _half(self, latent: Latent, x: Float[Array, "N D"]) -> Float[Array, "m n"]:
+        """Return L⁻¹ k(z, x); the small factor is inverted once, which is faster than solving for every point."""
+        factor = self._factor(latent, x.dtype)
+        inverse = solve_lower(factor, jnp.eye(factor.shape[0], dtype=x.dtype))
+        return inverse @ _matrix(latent.covariance(self.z.astype(x.dtype), x))
+
+    def _factor(self, latent: Latent, dtype: jnp.dtype) -> Float[Array, "m m"]:
+        z = self.z.astype(dtype)
+        covariance = _matrix(latent.covariance(z, z))
+        return jnp.linalg.cholesky(covariance + _jitter(covariance) * jnp.eye(covariance.shape[0], dtype=dtype))
+
+    def joint_rest(self, x: Float[Array, "N D"]) -> tuple[Float[Array, "n n"], ...]:
+        """Return k(x, x') - Aᵀ A' between all points."""
+        halves = [(latent, self._half(latent, x)) for latent in self.field.latents]
+        return tuple(_matrix(latent.covariance(x, x)) - half.T @ half for latent, half in halves)
+
+    def draw(self, *, key: PRNGKeyArray) -> FieldDraw:
+        """Draw one function: a prior draw, corrected so that it passes through drawn inducing values."""
+        keys = jax.random.split(key, len(self.blocks))
+        pieces = [
+            self._draw(latent, block, own)
+            for latent, block, own in zip(self.field.latents, self.blocks, keys, strict=True)
+        ]
+        return LocationsDraw(self.field, self.z, tuple(p for p, _ in pieces), tuple(s for _, s in pieces))
+
+    def _draw(
+        self, latent: Latent, block: WhitenedGaussian, key: PRNGKeyArray
+    ) -> tuple[LatentDraw, Float[Array, "m r"]]:
+        """Return a prior draw and K⁻¹ (u - prior(z) - √j ε), K = k(z, z) + j I, u = L u'."""
+        key_prior, key_inducing, key_jitter = jax.random.split(key, 3)
+        factor = self._factor(latent, self.z.dtype)
+        prior = latent.draw(key=key_prior)
+        values = prior(self.z).reshape(factor.shape[0], latent.copies)
+        jitter = _jitter(_matrix(latent.covariance(self.z, self.z)))
+        noise = jnp.sqrt(jitter) * jax.random.normal(key_jitter, values.shape, values.dtype)
+        normal = jax.random.normal(key_inducing, block.mean.shape, block.mean.dtype)
+        whitened = block.sample(normal).T - solve_lower(factor, values + noise)
+        return prior, jax.scipy.linalg.solve_triangular(factor, whitened, lower=True, trans=1)
+
+
+class LocationsDraw(eqx.Module):
+    """A prior draw plus k(x, z) times fixed weights, process by process."""
+
+    field: Field
+    z: Float[Array, "m D"]
+    priors: tuple[LatentDraw, ...]
+    solutions: tuple[Float[Array, "_ r"], ...]
+
+    @eqx.filter_jit
+    def __call__(self, x: Float[Array, "N D"]) -> Float[Array, "N ..."]:
+        """Evaluate it."""
+        x = check_points(self.field.space, x)
+        values = []
+        for latent, prior, solution in zip(self.field.latents, self.priors, self.solutions, strict=True):
+            correction = _matrix(latent.covariance(x, self.z.astype(x.dtype))) @ solution.astype(x.dtype)
+            values.append(prior(x) + correction.reshape(x.shape[0], latent.width, -1))
+        return self.field.assemble(x, tuple(values))
+
+
+def _matrix(covariance: Float[Array, "N p L q"]) -> Float[Array, "n l"]:
+    n, p, m, q = covariance.shape
+    return covariance.reshape(n * p, m * q)
+
+
+def _jitter(covariance: Float[Array, "m m"]) -> Float[Array, ""]:
+    return _JITTER[covariance.dtype.itemsize] * jnp.mean(jnp.diagonal(covariance))
