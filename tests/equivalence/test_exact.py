@@ -194,7 +194,7 @@ def test_stacked_outputs_are_predicted_as_one_by_one() -> None:
 def mixture() -> Prediction:
     means = jnp.array([[[0.0], [1.0]], [[2.0], [1.0]]])
     covariances = jnp.array([[[[1.0]], [[0.5]]], [[[0.3]], [[0.5]]]])
-    return Prediction(means, covariances, jnp.asarray(0.2), None, scalar=True)
+    return Prediction(means, covariances, Gaussian(0.2), None, scalar=True)
 
 
 def test_moments_density_and_quantiles_of_a_mixture() -> None:

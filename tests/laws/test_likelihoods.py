@@ -60,7 +60,7 @@ def log_density(likelihood: Likelihood, y: np.ndarray, f: np.ndarray) -> np.ndar
 def integrate(likelihood: Likelihood, y: float, mean: float, variance: float) -> tuple[float, float]:
     """Return expected log density and log predictive density of one coordinate by adaptive integration over f."""
     deviation, peak = math.sqrt(variance), math.log(y + 0.5) if isinstance(likelihood, Poisson) else y
-    inner = [peak + k * w for k in (-3.0, 0.0, 3.0) for w in (0.01, 0.1, 1.0)] + [mean - deviation, mean + deviation]
+    inner = [peak + k * w for k in (-3.0, 0.0, 3.0) for w in (0.03, 0.5)] + [mean - deviation, mean + deviation]
     low, high = mean - 10.0 * deviation, mean + 10.0 * deviation
     ends = sorted({low, high, *(end for end in inner if low < end < high)})
 
@@ -108,7 +108,7 @@ def test_expectations_match_adaptive_integration(
 
 
 @pytest.mark.parametrize(("scale", "freedom"), [(0.01, 3.0), (0.1, 30.0), (1.0, 1.0)])
-@pytest.mark.parametrize("y", [0.0, 0.4, 9.0])
+@pytest.mark.parametrize("y", [0.4, 9.0])
 def test_student_densities_narrower_than_the_latent_law(scale: float, freedom: float, y: float) -> None:
     likelihood = StudentT(scale, freedom)
     exact = integrate(likelihood, y, 0.0, 1.0)
@@ -153,8 +153,8 @@ def test_predictive_density_integrates_to_one(likelihood: Likelihood, mean: floa
         y = np.where(weight, y, 0.0)
     twice = np.stack([y, y], axis=1)
     covariance = np.broadcast_to(variance * np.eye(2), (ROWS, 2, 2))
-    density = np.exp(np.asarray(both(likelihood, twice, np.full((ROWS, 2), mean), covariance)[1]) / 2.0)
-    np.testing.assert_allclose(np.sum(weight * density), 1.0, atol=1e-6)
+    log_twice = np.asarray(both(likelihood, twice, np.full((ROWS, 2), mean), covariance)[1])
+    np.testing.assert_allclose(np.sum(weight * np.exp(log_twice / 2.0)), 1.0, atol=1e-6)
 
 
 @pytest.mark.parametrize("q", [1, 2, 3, 5])
@@ -171,10 +171,8 @@ def test_gaussian_matches_scipy(q: int) -> None:
 
 
 @eqx.filter_jit
-def _sample_and_moments(
-    likelihood: Likelihood, f: jax.Array, mean: jax.Array, covariance: jax.Array, key: jax.Array
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    return likelihood.sample(f, key=key), *likelihood.observed_moments(mean, covariance)
+def _sample_and_moments(likelihood: Likelihood, key: jax.Array, f: jax.Array, *moments: jax.Array) -> tuple:
+    return likelihood.sample(f, key=key), *likelihood.observed_moments(*moments)
 
 
 @likelihoods
@@ -183,9 +181,8 @@ def test_observed_moments_are_those_of_samples(likelihood: Likelihood) -> None:
     rng = np.random.default_rng(5)
     mean, covariance = moments(rng, 2, 2)
     f = draws(rng, mean, covariance, 30000)
-    y, expected, expected_covariance = (
-        np.asarray(array) for array in _sample_and_moments(likelihood, f, mean, covariance, jax.random.key(7))
-    )
+    arrays = _sample_and_moments(likelihood, jax.random.key(7), f, mean, covariance)
+    y, expected, expected_covariance = map(np.asarray, arrays)
     products = np.einsum("snp,snq->snpq", y - expected, y - expected)
     if isinstance(likelihood, Bernoulli):  # says nothing of two coordinates together
         products = products * np.eye(2)
@@ -199,8 +196,8 @@ def test_observed_moments_are_those_of_samples(likelihood: Likelihood) -> None:
 def test_single_precision_is_kept_and_gradients_are_finite_without_spread(likelihood: Likelihood) -> None:
     rng = np.random.default_rng(3)
     mean, covariance = moments(rng, ROWS, 2)
-    y = np.tile(observations(likelihood, mean[: ROWS // 2], rng), (2, 1))
-    exact = both(likelihood, y, mean, covariance)
+    y = observations(likelihood, mean[: ROWS // 2], rng)
+    exact = both(likelihood, np.tile(y, (2, 1)), mean, covariance)
 
     @eqx.filter_jit
     @eqx.filter_value_and_grad(has_aux=True)
@@ -208,7 +205,7 @@ def test_single_precision_is_kept_and_gradients_are_finite_without_spread(likeli
         values = jnp.stack(both(given[0], y, *given[1:]))
         return jnp.sum(values), values
 
-    y, mean, covariance = (array.astype(np.float32) for array in (y[: ROWS // 2], mean, covariance))
+    y, mean, covariance = (array.astype(np.float32) for array in (y, mean, covariance))
     for spread in (covariance, np.zeros_like(covariance)):
         given = likelihood, *map(jnp.asarray, (mean.reshape(2, -1, 2), spread.reshape(2, -1, 2, 2)))
         (_, values), gradients = total(given, y)
@@ -216,8 +213,7 @@ def test_single_precision_is_kept_and_gradients_are_finite_without_spread(likeli
         assert values.dtype == jnp.float32
         if spread is covariance:
             np.testing.assert_allclose(np.reshape(values, (2, -1)), exact, rtol=1e-4, atol=1e-4)
-    outputs = jax.eval_shape(likelihood.observed_moments, mean, covariance)
-    outputs += (jax.eval_shape(lambda f, key: likelihood.sample(f, key=key), mean, jax.random.key(0)),)
+    outputs = eqx.filter_eval_shape(_sample_and_moments, likelihood, jax.random.key(0), mean, mean, covariance)
     assert all(output.dtype == jnp.float32 for output in outputs)
 
 

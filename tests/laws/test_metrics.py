@@ -22,7 +22,7 @@ seeds = st.integers(0, 2**20)
 def predict(means: np.ndarray, covariances: np.ndarray, basis: np.ndarray | None, dtype: type = float) -> Prediction:
     means, covariances = jnp.asarray(means, dtype), jnp.asarray(covariances, dtype)
     basis = basis if basis is None else jnp.asarray(basis, dtype)
-    return Prediction(means, covariances, jnp.asarray(NOISE, dtype), basis, basis is None)
+    return Prediction(means, covariances, Gaussian(NOISE), basis, basis is None)
 
 
 def laws(seed: int, members: int, tangent: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:

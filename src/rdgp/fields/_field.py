@@ -56,6 +56,24 @@ class Field(eqx.Module):
     def coordinates(self, x: Float[Array, "N D"], values: Float[Array, "N ..."]) -> Float[Array, "N p r"]:
         """Turn values at points into coordinates."""
 
+    @abstractmethod
+    def design(self, x: Float[Array, "N D"], basis: Float[Array, "N P q"] | None) -> Float[Array, "N p m"]:
+        """Evaluate the features of the p correlated coordinates, for tangent fields in a given basis."""
+
+    @abstractmethod
+    def design_scales(self) -> Float[Array, "m"]:
+        """Return the prior standard deviations of the coefficients of `design`."""
+
+    @abstractmethod
+    def gram(
+        self,
+        x: Float[Array, "N D"],
+        y: Float[Array, "L D"],
+        basis_x: Float[Array, "N P q"] | None,
+        basis_y: Float[Array, "L P q"] | None,
+    ) -> Float[Array, "N p L p"]:
+        """Return the covariance of the p correlated coordinates, for tangent fields in given bases."""
+
     @property
     @abstractmethod
     def latents(self) -> tuple[Latent, ...]:
@@ -85,9 +103,14 @@ class Field(eqx.Module):
         """Evaluate what `evaluate` needs of the points alone."""
         return tuple(latent.carriers(x) for latent in self.latents)
 
-    def coordinate_variance(self, x: Float[Array, "N D"]) -> Float[Array, "N p p"]:
+    def variance_along(self, x: Float[Array, "N D"], basis: Float[Array, "N P q"] | None) -> Float[Array, "N p p"]:
         """Return the covariance of the p correlated coordinates at each point alone."""
-        return jax.vmap(lambda point: self.coordinate_covariance(point[None], point[None])[0, :, 0, :])(x)
+
+        def at(point: Float[Array, "D"], own: Float[Array, "P q"] | None) -> Float[Array, "p p"]:
+            frame = None if own is None else own[None]
+            return self.gram(point[None], point[None], frame, frame)[0, :, 0, :]
+
+        return jax.vmap(at)(x, basis)
 
     def check_values(self, x: Float[Array, "N D"], values: Numbers, name: str = "y") -> Float[Array, "N ..."]:
         """Return values as an array, or raise a ValueError that says what is wrong with them."""

@@ -30,6 +30,11 @@ class Latent(eqx.Module):
     def width(self) -> int:
         """Number p of correlated numbers at a point."""
 
+    @property
+    @abstractmethod
+    def spectral(self) -> bool:
+        """Whether features exist, so that draws are exact."""
+
     @abstractmethod
     def features(self, x: Float[Array, "N D"]) -> Float[Array, "N p m"]:
         """Evaluate the features shared by all copies."""
@@ -89,6 +94,11 @@ class ScalarLatent(Latent):
         """One number at a point."""
         return 1
 
+    @property
+    def spectral(self) -> bool:
+        """True off Euclidean space."""
+        return self.prior.spectral
+
     def features(self, x: Float[Array, "N D"]) -> Float[Array, "N 1 m"]:
         """Evaluate the eigenfunctions."""
         return self.prior.features(x)[:, None, :]
@@ -143,6 +153,11 @@ class HodgeLatent(Latent):
     def width(self) -> int:
         """As many numbers as the space has dimensions."""
         return self.space.dim
+
+    @property
+    def spectral(self) -> bool:
+        """Always true."""
+        return True
 
     def features(self, x: Float[Array, "N D"]) -> Float[Array, "N p m"]:
         """Evaluate the eigenfields in the frame."""

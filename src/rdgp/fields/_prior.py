@@ -124,6 +124,11 @@ class ScalarPrior(eqx.Module):
         """Return the prior standard deviation of each feature's coefficient."""
         return outer_last_axis([component.scales() for component in self.components])
 
+    @property
+    def spectral(self) -> bool:
+        """Whether every factor has a spectrum."""
+        return all(isinstance(component, _Spectral) for component in self.components)
+
     def levels(self) -> Int[np.ndarray, "M"]:
         """Return the level of each feature; with one kernel for each factor, the highest of its factors' levels."""
         own = [component.levels() for component in self.components]

@@ -61,6 +61,24 @@ class ScalarField(Field):
         """Add the axes of one correlated and one independent number."""
         return values[:, None, None]
 
+    def design(self, x: Float[Array, "N D"], basis: Float[Array, "N P q"] | None) -> Float[Array, "N 1 m"]:
+        """Evaluate the eigenfunctions."""
+        return self.prior.features(x)[:, None, :]
+
+    def design_scales(self) -> Float[Array, "m"]:
+        """Return the scales of the prior."""
+        return self.prior.scales()
+
+    def gram(
+        self,
+        x: Float[Array, "N D"],
+        y: Float[Array, "L D"],
+        basis_x: Float[Array, "N P q"] | None,
+        basis_y: Float[Array, "L P q"] | None,
+    ) -> Float[Array, "N 1 L 1"]:
+        """Return the kernel."""
+        return self.coordinate_covariance(x, y)
+
     @property
     def latents(self) -> tuple[ScalarLatent]:
         """The process itself."""
@@ -127,6 +145,24 @@ class StackedField(Field):
     def coordinates(self, x: Float[Array, "N D"], values: Float[Array, "N P"]) -> Float[Array, "N 1 P"]:
         """Treat the outputs as independent copies."""
         return values[:, None, :]
+
+    def design(self, x: Float[Array, "N D"], basis: Float[Array, "N P q"] | None) -> Float[Array, "N 1 m"]:
+        """Evaluate the eigenfunctions."""
+        return self.prior.features(x)[:, None, :]
+
+    def design_scales(self) -> Float[Array, "m"]:
+        """Return the scales of the prior."""
+        return self.prior.scales()
+
+    def gram(
+        self,
+        x: Float[Array, "N D"],
+        y: Float[Array, "L D"],
+        basis_x: Float[Array, "N P q"] | None,
+        basis_y: Float[Array, "L P q"] | None,
+    ) -> Float[Array, "N 1 L 1"]:
+        """Return the kernel."""
+        return self.coordinate_covariance(x, y)
 
     @property
     def latents(self) -> tuple[ScalarLatent]:

@@ -66,6 +66,25 @@ class TangentField(Field):
         """Return the covariance of the components in the frame."""
         return self.covariance_along(x, y, self.basis(x), self.basis(y))
 
+    def design(self, x: Float[Array, "N D"], basis: Float[Array, "N D q"] | None) -> Float[Array, "N q m"]:
+        """Evaluate the components of the features."""
+        return jnp.einsum("ndq,ndm->nqm", self.basis(x) if basis is None else basis, self._features(x))
+
+    def design_scales(self) -> Float[Array, "m"]:
+        """Return the scales of the features."""
+        return self._scales()
+
+    def gram(
+        self,
+        x: Float[Array, "N D"],
+        y: Float[Array, "L D"],
+        basis_x: Float[Array, "N D q"] | None,
+        basis_y: Float[Array, "L D q"] | None,
+    ) -> Float[Array, "N q L q"]:
+        """Return the covariance of the components."""
+        basis_x = self.basis(x) if basis_x is None else basis_x
+        return self.covariance_along(x, y, basis_x, self.basis(y) if basis_y is None else basis_y)
+
     def coordinates(self, x: Float[Array, "N D"], values: Float[Array, "N D"]) -> Float[Array, "N d 1"]:
         """Return the components in the frame; a normal component of the values is dropped."""
         return jnp.einsum("npd,np->nd", self.basis(x), values)[:, :, None]

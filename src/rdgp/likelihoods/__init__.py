@@ -1,7 +1,7 @@
 """Likelihoods: laws of observations given the latent values at their points."""
 
 from rdgp.likelihoods._bernoulli import Bernoulli
-from rdgp.likelihoods._gaussian import Gaussian
+from rdgp.likelihoods._gaussian import Gaussian, log_normal
 from rdgp.likelihoods._likelihood import Likelihood
 from rdgp.likelihoods._poisson import Poisson
 from rdgp.likelihoods._student import StudentT
@@ -14,5 +14,6 @@ __all__ = [
     "Poisson",
     "StudentT",
     "WrappedGaussian",
+    "log_normal",
     "log_volume_correction",
 ]

@@ -44,10 +44,7 @@ class Gaussian(Likelihood):
     ) -> Float[Array, "*S N"]:
         """Return log N(y; mean, covariance + σ² I)."""
         mean, covariance = self.observed_moments(mean, covariance)
-        residual = y.astype(mean.dtype) - mean
-        if residual.shape[-1] <= _UNROLLED:
-            return _log_normal_unrolled(residual, covariance)
-        return _log_normal(residual, covariance)
+        return log_normal(y, mean, covariance)
 
     def observed_moments(
         self, mean: Float[Array, "*S N q"], covariance: Float[Array, "*S N q q"]
@@ -59,6 +56,16 @@ class Gaussian(Likelihood):
     def sample(self, f: Float[Array, "*S N q"], *, key: PRNGKeyArray) -> Float[Array, "*S N q"]:
         """Add noise."""
         return f + jnp.sqrt(self.noise_variance).astype(f.dtype) * jax.random.normal(key, f.shape, f.dtype)
+
+
+def log_normal(
+    y: Float[Array, "N q"], mean: Float[Array, "*S N q"], covariance: Float[Array, "*S N q q"]
+) -> Float[Array, "*S N"]:
+    """Return log N(y; mean, covariance)."""
+    residual = y.astype(mean.dtype) - mean
+    if residual.shape[-1] <= _UNROLLED:
+        return _log_normal_unrolled(residual, covariance)
+    return _log_normal(residual, covariance)
 
 
 def _log_normal(residual: Float[Array, "*S q"], covariance: Float[Array, "*S q q"]) -> Float[Array, "*S"]:

@@ -3,11 +3,13 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.scipy.linalg import solve_triangular
 from jax.scipy.special import logsumexp, ndtr
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from rdgp.core import Numbers, as_float_array, check_finite, compiled
+from rdgp.fields import check_points
+from rdgp.likelihoods import Likelihood, WrappedGaussian, log_normal
+from rdgp.spaces import Space
 
 
 class Prediction(eqx.Module):
@@ -19,16 +21,17 @@ class Prediction(eqx.Module):
 
     means: Float[Array, "S N q"]
     covariances: Float[Array, "S N q q"]
-    noise_variance: Float[Array, ""]
+    likelihood: Likelihood | None
     basis: Float[Array, "N P q"] | None
     scalar: bool = eqx.field(static=True)
 
     @property
     def observed(self) -> "Prediction":
-        """The law of an observation: noise added to the latent law."""
-        eye = jnp.eye(self.means.shape[-1], dtype=self.means.dtype)
-        noisy = self.covariances + self.noise_variance * eye
-        return Prediction(self.means, noisy, jnp.zeros_like(self.noise_variance), self.basis, self.scalar)
+        """The law of an observation: for Gaussian noise the same members with noise added, else by their moments."""
+        if self.likelihood is None:
+            return self
+        means, covariances = self.likelihood.observed_moments(self.means, self.covariances)
+        return Prediction(means, covariances, None, self.basis, self.scalar)
 
     @property
     def mean(self) -> Float[Array, "N ..."]:
@@ -60,10 +63,8 @@ class Prediction(eqx.Module):
         return compiled(Prediction._log_prob, self, y.astype(self.means.dtype))
 
     def _log_prob(self, y: Float[Array, "N ..."]) -> Float[Array, "N"]:
-        factor = jnp.linalg.cholesky(self.observed.covariances)
-        z = solve_triangular(factor, (self._coordinates(y) - self.means)[..., None], lower=True)[..., 0]
-        log_det = 2.0 * jnp.sum(jnp.log(jnp.diagonal(factor, axis1=-2, axis2=-1)), axis=-1)
-        members = -0.5 * (jnp.sum(z * z, axis=-1) + log_det + z.shape[-1] * jnp.log(2.0 * jnp.pi))
+        density = log_normal if self.likelihood is None else self.likelihood.log_predictive
+        members = density(self._coordinates(y), self.means, self.covariances)
         return logsumexp(members, axis=0) - jnp.log(members.shape[0])
 
     def quantile(self, p: float) -> Float[Array, "N ..."]:
@@ -121,3 +122,42 @@ def _square_root(covariances: Float[Array, "*s q q"]) -> Float[Array, "*s q q"]:
     """Return A with A Aᵀ the covariance; singular ones are welcome."""
     values, vectors = jnp.linalg.eigh(covariances)
     return vectors * jnp.sqrt(jnp.maximum(values, 0.0))[..., None, :]
+
+
+class PointPrediction(eqx.Module):
+    """The law of a manifold-valued model at each of N points: S equally likely points of the space."""
+
+    space: Space
+    points: Float[Array, "S N D"]
+    likelihood: WrappedGaussian
+
+    @property
+    def mean(self) -> Float[Array, "N D"]:
+        """Fréchet mean of the points, by repeated averaging in the tangent space."""
+        return compiled(PointPrediction._mean, self)
+
+    def _mean(self) -> Float[Array, "N D"]:
+        def improve(_: object, center: Float[Array, "N D"]) -> Float[Array, "N D"]:
+            here = jnp.broadcast_to(center, self.points.shape)
+            return self.space._exp(center, jnp.mean(self.space._log(here, self.points), axis=0))
+
+        return jax.lax.fori_loop(0, 20, improve, self.points[0])
+
+    @property
+    def variance(self) -> Float[Array, "N"]:
+        """Mean squared distance of the points to their mean."""
+        here = jnp.broadcast_to(self.mean, self.points.shape)
+        return jnp.mean(jnp.square(self.space.distance(here, self.points)), axis=0)
+
+    def log_prob(self, y: Numbers) -> Float[Array, "N"]:
+        """Return the log density of observed points."""
+        y = check_points(self.space, y, "y")
+        if y.shape != self.points.shape[1:]:
+            raise ValueError(f"y must have shape {self.points.shape[1:]} like the mean, got {y.shape}")
+        members = self.likelihood.log_density(y.astype(self.points.dtype), self.points)
+        return logsumexp(members, axis=0) - jnp.log(members.shape[0])
+
+    def sample(self, *, key: PRNGKeyArray, n: int = 1) -> Float[Array, "n N D"]:
+        """Draw n latent points at every input, independently from input to input."""
+        member = jax.random.randint(key, (n, self.points.shape[1]), 0, self.points.shape[0])
+        return self.points[member, jnp.arange(self.points.shape[1])]

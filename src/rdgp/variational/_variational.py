@@ -40,6 +40,11 @@ class Variational(eqx.Module):
     def draw(self, *, key: PRNGKeyArray) -> Callable[[Float[Array, "N D"]], Float[Array, "N ..."]]:
         """Draw one function: the same wherever it is called, and differentiable."""
 
+    @property
+    def draws_are_exact(self) -> bool:
+        """Whether `draw` has exactly the law of the family, which random waves on Euclidean space only approach."""
+        return all(latent.spectral for latent in self.field.latents)
+
     def kl(self) -> Float[Array, ""]:
         """Return the divergence of the inducing variables from their prior."""
         return sum((block.kl() for block in self.blocks), start=jnp.zeros(()))

@@ -1,0 +1,115 @@
+"""Evidence lower bounds of deep models, estimated from draws of the hidden layers."""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from rdgp.fields import Field
+from rdgp.likelihoods import WrappedGaussian
+from rdgp.models import DeepGP
+from rdgp.models._conditioned import log_evidence
+from rdgp.models._layers import Path, walk
+from rdgp.variational import Interdomain, Variational
+
+_GROUPS = 16  # points of a batch share a drawn function in that many groups; fewer would make noisier gradients
+
+Carriers = tuple[Float[Array, "..."], ...] | None
+
+
+class Batch(eqx.Module):
+    """Points, coordinates of the observations (or observed points), and how many points the batch stands for.
+
+    Carriers are what the first layer needs of the points.
+    """
+
+    x: Float[Array, "B D"]
+    y: Float[Array, "B ..."]
+    carriers: Carriers
+    total: int = eqx.field(static=True)
+
+
+def elbo(model: DeepGP, batch: Batch, key: PRNGKeyArray, samples: int) -> Float[Array, ""]:
+    """Estimate a lower bound of log p(y) without bias."""
+    divergence = sum((layer.kl() for layer in model.hidden), start=jnp.zeros((), batch.x.dtype))
+    if isinstance(model.output, Field):
+        return _integrated(model, batch, key, samples) - divergence
+    if isinstance(model.output, Variational):
+        divergence = divergence + model.output.kl()
+    terms = _over_draws(model, batch, key, samples, lambda path, y: _log_density(model, path, y))
+    return jnp.mean(jnp.sum(terms, axis=-1)) * (batch.total / batch.x.shape[0]) - divergence
+
+
+def _integrated(model: DeepGP, batch: Batch, key: PRNGKeyArray, samples: int) -> Float[Array, ""]:
+    """Average log p(y | h) over joint draws h of the hidden layers, the output process integrated out.
+
+    Draws come in pairs mirrored about the mean, which takes noise out of the gradient.
+    """
+    y = batch.y - model.offset(batch.x.dtype)
+
+    def one(draw: tuple[PRNGKeyArray, Float[Array, ""]]) -> Float[Array, ""]:
+        own, sign = draw
+        path = _lead(model, Path(batch.x, model.start(batch.x).frame), batch.carriers, own, sign)
+        return log_evidence(model.integrated_field, model.noise_variance, path.x, path.frame, y)
+
+    if not model.hidden:
+        return one((key, jnp.ones(())))
+    pairs = jax.random.split(key, -(-samples // 2))
+    keys = jnp.concatenate([pairs, pairs])[:samples]
+    signs = jnp.where(jnp.arange(samples) < pairs.shape[0], 1.0, -1.0)
+    return jnp.mean(jax.lax.map(one, (keys, signs)))
+
+
+def _lead(model: DeepGP, path: Path, carriers: Carriers, key: PRNGKeyArray, sign: Float[Array, ""] | float) -> Path:
+    """Follow one joint draw of the hidden layers; the first layer's carriers are constants of the data."""
+    keys = jax.random.split(key, len(model.hidden))
+    for layer, own in zip(model.hidden, keys, strict=True):
+        if isinstance(layer, Interdomain):
+            carriers = layer.field.carriers(path.x) if carriers is None else carriers
+            v = layer.field.evaluate(carriers, path.x, layer.weights(key=own, sign=sign))
+        else:
+            v = layer.draw(key=own)(path.x) if layer.draws_are_exact else layer.sample_independently(path.x, own)
+        path, carriers = walk(layer.field, path, v), None
+    return path
+
+
+def _over_draws(
+    model: DeepGP,
+    batch: Batch,
+    key: PRNGKeyArray,
+    samples: int,
+    term: Callable[[Path, Float[Array, "B ..."]], Float[Array, "B"]],
+) -> Float[Array, "S _"]:
+    """Evaluate a term at every point for each sample, points in groups that share drawn functions.
+
+    The marginal law of the hidden layers at each point, hence the expectation, does not depend on the grouping.
+    """
+    grouped = all(isinstance(layer, Interdomain) for layer in model.hidden) and bool(model.hidden)
+    groups = min(_GROUPS, batch.x.shape[0]) if grouped else 1
+    size = -(-batch.x.shape[0] // groups)
+    count = jnp.arange(groups * size)
+    real = (count < batch.x.shape[0]).reshape(groups, size)
+    index = jnp.minimum(count, batch.x.shape[0] - 1).reshape(groups, size)
+    start = model.start(batch.x)
+    split = jax.tree.map(lambda leaf: leaf[index], (Path(batch.x, start.frame), batch.y, batch.carriers))
+
+    def at(own: PRNGKeyArray, path: Path, y: Float[Array, "n ..."], carriers: Carriers) -> Float[Array, "n"]:
+        return term(_lead(model, path, carriers, own, 1.0) if model.hidden else path, y)
+
+    keys = jax.random.split(key, (samples, groups))
+    over_groups = jax.vmap(at, in_axes=(0, 0, 0, 0))
+    values = jax.vmap(over_groups, in_axes=(0, None, None, None))(keys, *split)
+    return jnp.where(real, values, 0.0).reshape(samples, -1)
+
+
+def _log_density(model: DeepGP, path: Path, y: Float[Array, "n ..."]) -> Float[Array, "n"]:
+    """Return the expected log density of observations where the hidden layers lead."""
+    if isinstance(model.likelihood, WrappedGaussian):
+        return model.likelihood.log_density(y, path.x)
+    if not isinstance(model.output, Variational):
+        raise ValueError("the expected density needs a variational output")
+    mean, covariance = model.output.coordinate_moments(path.x, path.frame)
+    flat = y.reshape(y.shape[0], -1)
+    return model.likelihood.expected_log_density(flat, mean + model.offset(mean.dtype), covariance)

@@ -1,0 +1,134 @@
+"""How models are trained: learning rates, schedule, and where training starts."""
+
+from typing import Literal, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, PyTree
+
+from rdgp.core import Parameter, split_trainable
+from rdgp.fields import Field
+from rdgp.likelihoods import Gaussian
+from rdgp.models import DeepGP
+from rdgp.models._conditioned import log_evidence
+from rdgp.optimize import minimize_lbfgs
+from rdgp.variational import Variational, WhitenedGaussian
+
+RecipeName = Literal["default", "paper"]
+
+
+class Recipe(NamedTuple):
+    """Numbers of a way to train."""
+
+    steps: int
+    variational_rate: float
+    rate: float
+    warm_up: int  # steps over which the rates rise; 0 keeps them constant throughout
+    shallow_start: bool  # begin at the solution of the output layer alone
+
+
+RECIPES = {
+    "default": Recipe(steps=400, variational_rate=0.02, rate=0.05, warm_up=20, shallow_start=True),
+    "paper": Recipe(steps=1000, variational_rate=0.01, rate=0.01, warm_up=0, shallow_start=False),
+}
+
+
+def make_optimizer(recipe: Recipe, parameters: PyTree, steps: int) -> optax.GradientTransformation:
+    """Return Adam with one rate for inducing variables and another for everything else."""
+
+    def schedule(rate: float) -> optax.ScalarOrSchedule:
+        if not recipe.warm_up:
+            return rate
+        warm_up = min(recipe.warm_up, max(steps // 4, 1))
+        return optax.warmup_cosine_decay_schedule(0.1 * rate, rate, warm_up, max(steps, warm_up + 1), 0.02 * rate)
+
+    def label(node: PyTree) -> PyTree:
+        name = "variational" if isinstance(node, WhitenedGaussian) else "other"
+        return jax.tree.map(lambda _: name, node)
+
+    labels = jax.tree.map(label, parameters, is_leaf=lambda node: isinstance(node, WhitenedGaussian))
+    rates = {"variational": recipe.variational_rate, "other": recipe.rate}
+    return optax.multi_transform({name: optax.adam(schedule(rate)) for name, rate in rates.items()}, labels)
+
+
+def start_shallow(model: DeepGP, x: Float[Array, "N D"], y: Float[Array, "N p r"], steps: int = 60) -> DeepGP:
+    """Return the model with kernel, noise and mean of its output at the optimum of a model without hidden layers.
+
+    The search begins with variances that fit the size of the observations. An explicit output posterior is left at its
+    optimum too.
+    """
+    field = model.output_field
+    if field is None or not isinstance(model.likelihood, Gaussian):
+        return model
+    size = float(jnp.mean(jnp.square(y - jnp.mean(y, axis=0)) if model.mean is not None else jnp.square(y)))
+    shallow = _Shallow(_with_variance(field, max(size, 1e-12)), Gaussian(0.03 * max(size, 1e-12)), model.mean)
+    shallow = eqx.tree_at(lambda s: s.likelihood, shallow, _keep_fixed(model.likelihood, shallow.likelihood))
+    free, rest = split_trainable(shallow)
+    best = minimize_lbfgs(_negative_log_evidence, free, rest, x, y, steps=steps)
+    found = eqx.combine(best.arguments, rest)
+    if not jnp.isfinite(best.value):
+        return model
+    model = eqx.tree_at(lambda m: m.likelihood, model, found.likelihood)
+    if model.mean is not None:
+        model = eqx.tree_at(lambda m: m.mean, model, found.mean)
+    if isinstance(model.output, Field):
+        return eqx.tree_at(lambda m: m.output, model, found.field)
+    model = eqx.tree_at(lambda m: m.output.field, model, found.field)
+    return eqx.tree_at(lambda m: m.output, model, optimal_output(model, x, y))
+
+
+class _Shallow(eqx.Module):
+    field: Field
+    likelihood: Gaussian
+    mean: Parameter | None
+
+
+def _negative_log_evidence(
+    free: _Shallow, rest: _Shallow, x: Float[Array, "N D"], y: Float[Array, "N p r"]
+) -> Float[Array, ""]:
+    shallow = eqx.combine(free, rest)
+    offset = 0.0 if shallow.mean is None else shallow.mean.value.astype(x.dtype)
+    return -log_evidence(shallow.field, shallow.likelihood.noise_variance, x, shallow.field.basis(x), y - offset)
+
+
+def _with_variance(field: Field, size: float) -> Field:
+    """Set every trainable variance of a field's kernels so that values have the given mean square per coordinate."""
+    kernels = [k for k in _kernels(field) if k._variance.trainable]
+    if not kernels:
+        return field
+    share = size * (field.space.dim if hasattr(field, "kernels") else 1.0) / max(len(kernels), 1)
+    new = [jnp.full_like(k._variance.raw, jnp.log(share)) for k in kernels]
+    return eqx.tree_at(lambda f: [k._variance.raw for k in _kernels(f) if k._variance.trainable], field, new)
+
+
+def _kernels(field: Field) -> list:
+    def has_variance(node: object) -> bool:
+        return hasattr(node, "_variance")
+
+    return [node for node in jax.tree.leaves(field, is_leaf=has_variance) if has_variance(node)]
+
+
+def _keep_fixed(old: Gaussian, new: Gaussian) -> Gaussian:
+    return new if old._noise_variance.trainable else old
+
+
+def optimal_output(model: DeepGP, x: Float[Array, "N D"], y: Float[Array, "N p r"]) -> Variational:
+    """Return the output posterior at its optimum for Gaussian noise, were there no hidden layers."""
+    output = model.output
+    if not isinstance(output, Variational):
+        raise ValueError("only a variational output has an optimal posterior")
+    if len(output.blocks) > 1 or output.field.mixing(x, None) is not None:
+        return output
+    centered = y - model.offset(x.dtype)
+    weights = output.conditionals(x)[0].weights
+    psi = weights.reshape(-1, weights.shape[-1])
+    noise = model.noise_variance.astype(x.dtype)
+    precision = psi.T @ psi / noise + jnp.eye(psi.shape[1], dtype=x.dtype)
+    inverse = jnp.linalg.inv(precision)
+    covariance = (inverse + inverse.T) / 2.0
+    mean = (covariance @ psi.T @ centered.reshape(psi.shape[0], -1) / noise).T
+    factor = jnp.linalg.cholesky(covariance)
+    block = output.blocks[0].with_moments(mean, jnp.broadcast_to(factor, (mean.shape[0], *factor.shape)))
+    return eqx.tree_at(lambda q: q.blocks, output, (block,))

@@ -1,0 +1,127 @@
+"""Deep models in one call."""
+
+from collections.abc import Callable
+from typing import Literal
+
+import jax
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from rdgp.core import Numbers, check_count
+from rdgp.fields import Field, FrameField, HodgeField, ProjectedField, ScalarField, StackedField, TangentField
+from rdgp.kernels import EuclideanMatern, Matern
+from rdgp.likelihoods import Gaussian, WrappedGaussian
+from rdgp.models._deep import DeepGP
+from rdgp.spaces import Box, Euclidean, Product, Space
+from rdgp.spectra import hodge_parts, hodge_spectrum, scalar_spectrum
+from rdgp.variational import InducingLocations, Interdomain, Variational, kmeans
+
+FieldName = Literal["hodge", "projected", "frame"]
+
+_HIDDEN_FIELDS = 100  # hidden layers keep as many levels as give at most this many fields ...
+_OUTPUT_FEATURES = 450  # ... and output layers this many features
+_HIDDEN_VARIANCE = 0.01  # of displacements: a tenth of a radian
+_HIDDEN_DEVIATION = 0.1  # of the inducing variables at the start, whose prior deviation is one
+
+
+def deep_gp(
+    space: Space,
+    layers: int = 2,
+    field: FieldName = "hodge",
+    output: Literal["scalar", "tangent", "point"] | int = "scalar",
+    *,
+    levels: int | None = None,
+    output_levels: int | None = None,
+    inducing: Literal["interdomain", "locations"] = "interdomain",
+    num_inducing: int = 50,
+    x: Numbers | None = None,
+    key: PRNGKeyArray | None = None,
+    constant_mean: bool = False,
+) -> DeepGP:
+    """Build a residual deep Gaussian process with `layers` layers, the output included.
+
+    `levels` counts the eigenvalues kept by hidden fields, `output_levels` those of the output; both have defaults that
+    fit the space. `inducing="locations"` chooses locations among the data `x` by k-means.
+    """
+    count = check_count(layers, "layers")
+    hidden_count = count if output == "point" else count - 1
+    fields = [_hidden_field(space, field, levels) for _ in range(hidden_count)]
+    families = [_family(hidden, inducing, num_inducing, x, key) for hidden in fields]
+    if output == "point":
+        return DeepGP(tuple(families), None, WrappedGaussian(space, 0.1))
+    last = _output_field(space, field, output, output_levels)
+    return DeepGP(tuple(families), last, Gaussian(0.1), constant_mean=constant_mean)
+
+
+def _hidden_field(space: Space, name: FieldName, levels: int | None) -> TangentField:
+    fields = {"hodge": _hodge, "projected": _projected, "frame": _frame}
+    if name not in fields:
+        raise ValueError(f'field must be "hodge", "projected" or "frame", got {name!r}')
+    return fields[name](space, levels, _HIDDEN_FIELDS, _HIDDEN_VARIANCE)
+
+
+def _output_field(space: Space, name: FieldName, output: str | int, levels: int | None) -> Field:
+    if output == "tangent":
+        fields = {"hodge": _hodge, "projected": _projected, "frame": _frame}
+        return fields[name](space, levels, 4 * _OUTPUT_FEATURES, 1.0)
+    if levels is None and not _is_flat(space):
+        levels = _levels(lambda k: scalar_spectrum(space, k).num_features, _OUTPUT_FEATURES)
+    kernel = _kernel(space, 1.0)
+    if output == "scalar":
+        return ScalarField(space, kernel, levels)
+    if isinstance(output, int):
+        return StackedField(space, kernel, levels, outputs=output)
+    raise ValueError(f'output must be "scalar", "tangent", "point" or a number of outputs, got {output!r}')
+
+
+def _hodge(space: Space, levels: int | None, limit: int, variance: float) -> HodgeField:
+    parts = hodge_parts(space)
+    if levels is None:
+        levels = _levels(lambda k: hodge_spectrum(space, k, parts).num_features, limit)
+    names = {"gradient": "divergence", "curl": "curl", "harmonic": "harmonic"}
+    kernels = {names[part]: Matern(1.5, 1.0, variance) for part in parts}
+    return HodgeField(space, levels=levels, **kernels)
+
+
+def _projected(space: Space, levels: int | None, limit: int, variance: float) -> ProjectedField:
+    return ProjectedField(space, _kernel(space, variance), _scalar_levels(space, levels, limit))
+
+
+def _frame(space: Space, levels: int | None, limit: int, variance: float) -> FrameField:
+    return FrameField(space, _kernel(space, variance), _scalar_levels(space, levels, limit))
+
+
+def _scalar_levels(space: Space, levels: int | None, limit: int) -> int | None:
+    if levels is not None or _is_flat(space):
+        return levels
+    return _levels(lambda k: scalar_spectrum(space, k).num_features, limit)
+
+
+def _levels(num_features: Callable[[int], int], limit: int) -> int:
+    """Return the largest number of levels, at least two, with no more features than the limit."""
+    levels = 2
+    while num_features(levels + 1) <= limit:
+        levels += 1
+    return levels
+
+
+def _is_flat(space: Space) -> bool:
+    return isinstance(space, Euclidean | Box)
+
+
+def _kernel(space: Space, variance: float) -> Matern | EuclideanMatern | tuple:
+    if _is_flat(space):
+        return EuclideanMatern(1.5, [1.0] * space.dim, variance)
+    if isinstance(space, Product) and any(_is_flat(factor) for factor in space.factors):
+        return tuple(_kernel(factor, variance if i == 0 else 1.0) for i, factor in enumerate(space.factors))
+    return Matern(1.5, 1.0, variance)
+
+
+def _family(field: Field, inducing: str, num: int, x: Numbers | None, key: PRNGKeyArray | None) -> Variational:
+    if inducing == "interdomain":
+        return Interdomain(field, deviation=_HIDDEN_DEVIATION)
+    if inducing != "locations":
+        raise ValueError(f'inducing must be "interdomain" or "locations", got {inducing!r}')
+    if x is None:
+        raise ValueError('inducing="locations" needs data to choose them from; pass x=...')
+    z: Float[Array, "m D"] = kmeans(field.space, x, num, key=jax.random.key(0) if key is None else key)
+    return InducingLocations(field, z, deviation=_HIDDEN_DEVIATION)

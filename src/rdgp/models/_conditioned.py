@@ -1,0 +1,138 @@
+"""A field conditioned on noisy observations: the output layer once the hidden layers are drawn, and a GP on its own."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.scipy.linalg import cho_solve
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from rdgp.core import solve_lower
+from rdgp.fields import Field, FieldDraw
+from rdgp.models._evidence import (
+    evidence_by_features,
+    evidence_by_kernel,
+    posterior_by_features,
+    posterior_by_kernel,
+)
+
+Basis = Float[Array, "N P q"] | None
+
+
+def uses_features(field: Field, num_numbers: int) -> bool:
+    """Tell whether a field has features, and fewer than there are observed numbers: then they are the cheaper way."""
+    return all(latent.spectral for latent in field.latents) and field.scales().size < num_numbers
+
+
+def log_evidence(
+    field: Field,
+    noise: Float[Array, ""],
+    x: Float[Array, "N D"],
+    basis: Basis,
+    y: Float[Array, "N p r"],
+) -> Float[Array, ""]:
+    """Return log p(y) of coordinates of a field's values at x in a basis, with noise; r copies are independent."""
+    n = x.shape[0] * y.shape[1]
+    flat, noise = y.reshape(n, -1), noise.astype(x.dtype)
+    if uses_features(field, n):
+        return evidence_by_features(_scaled_design(field, x, basis), flat, noise)
+    return evidence_by_kernel(_matrix(field.gram(x, x, basis, basis)), flat, noise)
+
+
+class Conditioned(eqx.Module):
+    """A field given observations."""
+
+    field: Field
+    noise: Float[Array, ""]
+    x: Float[Array, "N D"]
+    basis: Basis
+    factor: Float[Array, "k k"]
+    solution: Float[Array, "k r"]
+    by_features: bool = eqx.field(static=True)
+
+    def __init__(
+        self, field: Field, noise: Float[Array, ""], x: Float[Array, "N D"], basis: Basis, y: Float[Array, "N p r"]
+    ) -> None:
+        n = x.shape[0] * y.shape[1]
+        self.field, self.noise, self.x, self.basis = field, noise.astype(x.dtype), x, basis
+        self.by_features = uses_features(field, n)
+        flat = y.reshape(n, -1)
+        if self.by_features:
+            self.factor, self.solution = posterior_by_features(_scaled_design(field, x, basis), flat, self.noise)
+        else:
+            gram = _matrix(field.gram(x, x, basis, basis))
+            self.factor, self.solution = posterior_by_kernel(gram, flat, self.noise)
+
+    def moments(self, x: Float[Array, "L D"], basis: Basis) -> tuple[Float[Array, "L q"], Float[Array, "L q q"]]:
+        """Return mean and covariance of the q = p r coordinates at each point."""
+        mean, half, prior = self._parts(x, basis)
+        p, copies = half.shape[2], self.solution.shape[1]
+        explained = jnp.einsum("alp,alq->lpq", half, half) if p > 1 else jnp.sum(half * half, axis=0)[:, :, None]
+        covariance = self.noise * explained if prior is None else prior - explained
+        shared = covariance[:, :, None, :, None] * jnp.eye(copies, dtype=x.dtype)[None, None, :, None, :]
+        return mean.reshape(x.shape[0], p * copies), shared.reshape(x.shape[0], p * copies, p * copies)
+
+    def _parts(
+        self, x: Float[Array, "L D"], basis: Basis
+    ) -> tuple[Float[Array, "n r"], Float[Array, "k L p"], Float[Array, "L p p"] | None]:
+        """Return the mean, L⁻¹ times features or cross-covariances, and the prior covariance where it is needed."""
+        if self.by_features:
+            psi = _scaled_design(self.field, x, basis)
+            half = solve_lower(self.factor, psi.T).reshape(psi.shape[1], x.shape[0], -1)
+            return psi @ self.solution, half, None
+        cross = _matrix(self.field.gram(self.x, x, self.basis, basis))
+        half = solve_lower(self.factor, cross).reshape(cross.shape[0], x.shape[0], -1)
+        return cross.T @ self.solution, half, self.field.variance_along(x, basis)
+
+    def joint(self, x: Float[Array, "L D"], basis: Basis) -> tuple[Float[Array, "n r"], Float[Array, "n n"]]:
+        """Return mean and covariance over all points, n = L p; the r copies share it."""
+        mean, half, _ = self._parts(x, basis)
+        flat = half.reshape(half.shape[0], -1)
+        if self.by_features:
+            return mean, self.noise * flat.T @ flat
+        return mean, _matrix(self.field.gram(x, x, basis, basis)) - flat.T @ flat
+
+
+def _scaled_design(field: Field, x: Float[Array, "N D"], basis: Basis) -> Float[Array, "n m"]:
+    design = field.design(x, basis) * field.design_scales().astype(x.dtype)
+    return design.reshape(-1, design.shape[-1])
+
+
+def _matrix(covariance: Float[Array, "N p L q"]) -> Float[Array, "n l"]:
+    n, p, m, q = covariance.shape
+    return covariance.reshape(n * p, m * q)
+
+
+class ConditionedDraw(eqx.Module):
+    """A function from a conditioned field: a prior draw plus a correction that makes it agree with the data."""
+
+    posterior: Conditioned
+    prior: FieldDraw
+    solution: Float[Array, "k r"]
+
+    def __call__(self, x: Float[Array, "L D"], basis: Basis) -> Float[Array, "L ..."]:
+        """Evaluate it: values, in the sense of the basis."""
+        posterior, field = self.posterior, self.posterior.field
+        if posterior.by_features:
+            correction = _scaled_design(field, x, basis) @ self.solution
+        else:
+            correction = _matrix(field.gram(x, posterior.x, basis, posterior.basis)) @ self.solution
+        correction = correction.reshape(x.shape[0], -1)
+        values = correction if basis is None else jnp.einsum("npq,nq->np", basis, correction)
+        return self.prior(x) + values.reshape(x.shape[0], *field.value_shape())
+
+
+def draw_conditioned(posterior: Conditioned, y: Float[Array, "N p r"], *, key: PRNGKeyArray) -> ConditionedDraw:
+    """Draw a function from a conditioned field, given the observed coordinates once more."""
+    key_prior, key_noise = jax.random.split(key)
+    field, flat = posterior.field, y.reshape(-1, posterior.solution.shape[1])
+    prior = field.sample(key=key_prior)
+    drawn = prior(posterior.x)
+    if posterior.basis is None:
+        drawn = drawn.reshape(flat.shape)
+    else:
+        drawn = jnp.einsum("npq,np->nq", posterior.basis, drawn).reshape(flat.shape)
+    noise = jnp.sqrt(posterior.noise) * jax.random.normal(key_noise, drawn.shape, drawn.dtype)
+    residual = flat - drawn - noise
+    if posterior.by_features:
+        residual = _scaled_design(field, posterior.x, posterior.basis).T @ residual
+    return ConditionedDraw(posterior, prior, cho_solve((posterior.factor, True), residual))
