@@ -22,6 +22,7 @@ from rdgp import (
     StackedField,
 )
 from rdgp.fields import Field
+from rdgp.likelihoods import Gaussian
 from tests.cases import FIELDS, points, representative_fields
 
 NOISE = 0.05

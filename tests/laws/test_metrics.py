@@ -11,6 +11,7 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rdgp.likelihoods import Gaussian
 from rdgp.metrics import coverage, crps, energy_score, mse, nlpd, region_coverage
 from rdgp.models import Prediction
 

@@ -58,11 +58,7 @@ class Field(eqx.Module):
 
     @abstractmethod
     def design(self, x: Float[Array, "N D"], basis: Float[Array, "N P q"] | None) -> Float[Array, "N p m"]:
-        """Evaluate the features of the p correlated coordinates, for tangent fields in a given basis."""
-
-    @abstractmethod
-    def design_scales(self) -> Float[Array, "m"]:
-        """Return the prior standard deviations of the coefficients of `design`."""
+        """Evaluate features times scales of the p correlated coordinates, of tangent fields in a basis or in their own."""
 
     @abstractmethod
     def gram(
@@ -72,7 +68,7 @@ class Field(eqx.Module):
         basis_x: Float[Array, "N P q"] | None,
         basis_y: Float[Array, "L P q"] | None,
     ) -> Float[Array, "N p L p"]:
-        """Return the covariance of the p correlated coordinates, for tangent fields in given bases."""
+        """Return the covariance of the p correlated coordinates: of tangent fields in given bases, or in their own."""
 
     @property
     @abstractmethod

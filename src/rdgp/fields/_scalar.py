@@ -62,12 +62,8 @@ class ScalarField(Field):
         return values[:, None, None]
 
     def design(self, x: Float[Array, "N D"], basis: Float[Array, "N P q"] | None) -> Float[Array, "N 1 m"]:
-        """Evaluate the eigenfunctions."""
-        return self.prior.features(x)[:, None, :]
-
-    def design_scales(self) -> Float[Array, "m"]:
-        """Return the scales of the prior."""
-        return self.prior.scales()
+        """Evaluate the eigenfunctions, scaled."""
+        return (self.prior.features(x) * self.prior.scales().astype(x.dtype))[:, None, :]
 
     def gram(
         self,
@@ -147,12 +143,8 @@ class StackedField(Field):
         return values[:, None, :]
 
     def design(self, x: Float[Array, "N D"], basis: Float[Array, "N P q"] | None) -> Float[Array, "N 1 m"]:
-        """Evaluate the eigenfunctions."""
-        return self.prior.features(x)[:, None, :]
-
-    def design_scales(self) -> Float[Array, "m"]:
-        """Return the scales of the prior."""
-        return self.prior.scales()
+        """Evaluate the eigenfunctions, scaled."""
+        return (self.prior.features(x) * self.prior.scales().astype(x.dtype))[:, None, :]
 
     def gram(
         self,

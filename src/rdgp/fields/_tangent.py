@@ -67,12 +67,9 @@ class TangentField(Field):
         return self.covariance_along(x, y, self.basis(x), self.basis(y))
 
     def design(self, x: Float[Array, "N D"], basis: Float[Array, "N D q"] | None) -> Float[Array, "N q m"]:
-        """Evaluate the components of the features."""
-        return jnp.einsum("ndq,ndm->nqm", self.basis(x) if basis is None else basis, self._features(x))
-
-    def design_scales(self) -> Float[Array, "m"]:
-        """Return the scales of the features."""
-        return self._scales()
+        """Evaluate the components of the features, scaled."""
+        components = jnp.einsum("ndq,ndm->nqm", self.basis(x) if basis is None else basis, self._features(x))
+        return components * self._scales().astype(x.dtype)
 
     def gram(
         self,
@@ -221,6 +218,23 @@ class FrameField(TangentField):
     def coordinate_covariance(self, x: Float[Array, "N D"], y: Float[Array, "L D"]) -> Float[Array, "N 1 L 1"]:
         """Return the kernel, one for all directions of the frame."""
         return self.prior.covariance(x, y)[:, None, :, None]
+
+    def design(self, x: Float[Array, "N D"], basis: Float[Array, "N D q"] | None) -> Float[Array, "N p m"]:
+        """Evaluate the features, scaled; in the field's own frame of one number, as the directions are copies."""
+        if basis is not None:
+            return super().design(x, basis)
+        return (self.prior.features(x) * self.prior.scales().astype(x.dtype))[:, None, :]
+
+    def gram(
+        self,
+        x: Float[Array, "N D"],
+        y: Float[Array, "L D"],
+        basis_x: Float[Array, "N D q"] | None,
+        basis_y: Float[Array, "L D q"] | None,
+    ) -> Float[Array, "N p L p"]:
+        """Return the covariance; in the field's own frame the kernel, as the directions are copies."""
+        own = basis_x is None and basis_y is None
+        return self.coordinate_covariance(x, y) if own else super().gram(x, y, basis_x, basis_y)
 
     def coordinates(self, x: Float[Array, "N D"], values: Float[Array, "N D"]) -> Float[Array, "N 1 d"]:
         """Return the components in the frame, which are independent copies."""

@@ -30,11 +30,11 @@ def log_evidence(
     basis: Basis,
     y: Float[Array, "N p r"],
 ) -> Float[Array, ""]:
-    """Return log p(y) of coordinates of a field's values at x in a basis, with noise; r copies are independent."""
+    """Return log p(y) of noisy coordinates of a field's values, in a basis or in its own; r copies are independent."""
     n = x.shape[0] * y.shape[1]
     flat, noise = y.reshape(n, -1), noise.astype(x.dtype)
     if uses_features(field, n):
-        return evidence_by_features(_scaled_design(field, x, basis), flat, noise)
+        return evidence_by_features(_design(field, x, basis), flat, noise)
     return evidence_by_kernel(_matrix(field.gram(x, x, basis, basis)), flat, noise)
 
 
@@ -57,7 +57,7 @@ class Conditioned(eqx.Module):
         self.by_features = uses_features(field, n)
         flat = y.reshape(n, -1)
         if self.by_features:
-            self.factor, self.solution = posterior_by_features(_scaled_design(field, x, basis), flat, self.noise)
+            self.factor, self.solution = posterior_by_features(_design(field, x, basis), flat, self.noise)
         else:
             gram = _matrix(field.gram(x, x, basis, basis))
             self.factor, self.solution = posterior_by_kernel(gram, flat, self.noise)
@@ -76,7 +76,7 @@ class Conditioned(eqx.Module):
     ) -> tuple[Float[Array, "n r"], Float[Array, "k L p"], Float[Array, "L p p"] | None]:
         """Return the mean, L⁻¹ times features or cross-covariances, and the prior covariance where it is needed."""
         if self.by_features:
-            psi = _scaled_design(self.field, x, basis)
+            psi = _design(self.field, x, basis)
             half = solve_lower(self.factor, psi.T).reshape(psi.shape[1], x.shape[0], -1)
             return psi @ self.solution, half, None
         cross = _matrix(self.field.gram(self.x, x, self.basis, basis))
@@ -92,8 +92,8 @@ class Conditioned(eqx.Module):
         return mean, _matrix(self.field.gram(x, x, basis, basis)) - flat.T @ flat
 
 
-def _scaled_design(field: Field, x: Float[Array, "N D"], basis: Basis) -> Float[Array, "n m"]:
-    design = field.design(x, basis) * field.design_scales().astype(x.dtype)
+def _design(field: Field, x: Float[Array, "N D"], basis: Basis) -> Float[Array, "n m"]:
+    design = field.design(x, basis)
     return design.reshape(-1, design.shape[-1])
 
 
@@ -110,13 +110,14 @@ class ConditionedDraw(eqx.Module):
     solution: Float[Array, "k r"]
 
     def __call__(self, x: Float[Array, "L D"], basis: Basis) -> Float[Array, "L ..."]:
-        """Evaluate it: values, in the sense of the basis."""
+        """Evaluate it, given the basis in which the data were conditioned on."""
         posterior, field = self.posterior, self.posterior.field
         if posterior.by_features:
-            correction = _scaled_design(field, x, basis) @ self.solution
+            correction = _design(field, x, basis) @ self.solution
         else:
             correction = _matrix(field.gram(x, posterior.x, basis, posterior.basis)) @ self.solution
         correction = correction.reshape(x.shape[0], -1)
+        basis = field.basis(x) if basis is None else basis
         values = correction if basis is None else jnp.einsum("npq,nq->np", basis, correction)
         return self.prior(x) + values.reshape(x.shape[0], *field.value_shape())
 
@@ -128,11 +129,11 @@ def draw_conditioned(posterior: Conditioned, y: Float[Array, "N p r"], *, key: P
     prior = field.sample(key=key_prior)
     drawn = prior(posterior.x)
     if posterior.basis is None:
-        drawn = drawn.reshape(flat.shape)
+        drawn = field.coordinates(posterior.x, drawn).reshape(flat.shape)
     else:
         drawn = jnp.einsum("npq,np->nq", posterior.basis, drawn).reshape(flat.shape)
     noise = jnp.sqrt(posterior.noise) * jax.random.normal(key_noise, drawn.shape, drawn.dtype)
     residual = flat - drawn - noise
     if posterior.by_features:
-        residual = _scaled_design(field, posterior.x, posterior.basis).T @ residual
+        residual = _design(field, posterior.x, posterior.basis).T @ residual
     return ConditionedDraw(posterior, prior, cho_solve((posterior.factor, True), residual))

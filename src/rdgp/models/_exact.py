@@ -111,7 +111,7 @@ class ExactDraw(eqx.Module):
     def __call__(self, x: Float[Array, "L D"]) -> Float[Array, "L ..."]:
         """Evaluate it."""
         x = check_points(self.draw.posterior.field.space, x)
-        return self.draw(x, self.draw.posterior.field.basis(x))
+        return self.draw(x, None)
 
 
 def _data(gp: ExactGP) -> tuple[object, object]:
@@ -123,7 +123,7 @@ def _condition(
     gp: ExactGP, x: Float[Array, "N D"], y: Float[Array, "N ..."]
 ) -> tuple[Float[Array, "N p r"], Conditioned]:
     coordinates = gp.field.coordinates(x, y)
-    return coordinates, Conditioned(gp.field, gp.noise_variance, x, gp.field.basis(x), coordinates)
+    return coordinates, Conditioned(gp.field, gp.noise_variance, x, None, coordinates)
 
 
 @eqx.filter_jit
@@ -131,14 +131,14 @@ def _negative_log_evidence(
     free: ExactGP, rest: ExactGP, x: Float[Array, "N D"], y: Float[Array, "N ..."]
 ) -> Float[Array, ""]:
     gp = eqx.combine(free, rest)
-    return -log_evidence(gp.field, gp.noise_variance, x, gp.field.basis(x), gp.field.coordinates(x, y))
+    return -log_evidence(gp.field, gp.noise_variance, x, None, gp.field.coordinates(x, y))
 
 
 @eqx.filter_jit
 def _moments(posterior: Conditioned, x: Float[Array, "L D"]) -> tuple[Float[Array, "L q"], Float[Array, "L q q"]]:
-    return posterior.moments(x, posterior.field.basis(x))
+    return posterior.moments(x, None)
 
 
 @eqx.filter_jit
 def _joint(posterior: Conditioned, x: Float[Array, "L D"]) -> tuple[Float[Array, "n r"], Float[Array, "n n"]]:
-    return posterior.joint(x, posterior.field.basis(x))
+    return posterior.joint(x, None)

@@ -97,7 +97,7 @@ class SphereHodgeSpectrum(HodgeSpectrum):
         return ambient - jnp.sum(ambient * x, axis=-1, keepdims=True) * x
 
     @property
-    def _terms(self) -> list[tuple[int, Float[np.ndarray, "C L D"]]]:
+    def _terms(self) -> list[tuple[int, Float[np.ndarray, "_ _ D"]]]:
         """Degree of the harmonics and their combination, for each level of each part."""
         every = {
             "gradient": lambda: [(k - 1, gradient_matrices(self.d, k)) for k in self.gradient_degrees],

@@ -36,7 +36,7 @@ def circle_matrix() -> Float[np.ndarray, "1 2 2"]:
 
 
 def ambient_weights(
-    terms: list[tuple[int, Float[np.ndarray, "C L D"]]],
+    terms: list[tuple[int, Float[np.ndarray, "_ _ D"]]],
     degrees: tuple[int, ...],
     coefficients: Float[Array, "*S M"],
 ) -> Float[Array, "*S m D"]:
