@@ -58,7 +58,7 @@ class Field(eqx.Module):
 
     @abstractmethod
     def design(self, x: Float[Array, "N D"], basis: Float[Array, "N P q"] | None) -> Float[Array, "N p m"]:
-        """Evaluate features times scales of the p correlated coordinates, of tangent fields in a basis or in their own."""
+        """Evaluate features times scales of the p correlated coordinates; tangent fields take a basis, or their own."""
 
     @abstractmethod
     def gram(

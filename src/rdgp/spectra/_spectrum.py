@@ -154,11 +154,12 @@ def by_tiles(
 
     batch, flat = x.shape[:-1], x.reshape(-1, x.shape[-1])
     n = flat.shape[0]
-    if n <= _TILE:
+    num_tiles = max(-(-n // _TILE), 1)
+    tile = -(-n // num_tiles)  # of nearly equal size, so that there is little or nothing to pad
+    if num_tiles == 1:
         result = evaluate(flat)
     else:
-        num_tiles = -(-n // _TILE)
-        padded = jnp.pad(flat, ((0, num_tiles * _TILE - n), (0, 0))).reshape(num_tiles, _TILE, -1)
+        padded = jnp.pad(flat, ((0, num_tiles * tile - n), (0, 0))).reshape(num_tiles, tile, -1)
         tiles = jax.lax.map(evaluate, padded)
-        result = tiles.reshape(num_tiles * _TILE, *tiles.shape[2:])[:n]
+        result = tiles.reshape(num_tiles * tile, *tiles.shape[2:])[:n]
     return result.reshape(*batch, *result.shape[1:])
