@@ -6,7 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-_SERIES_TERMS = 11  # s^11 / 22! is below 1e-21 for s < 1
+_NEAR = 0.25
+_SERIES_TERMS = 8  # s^8 / 16! is below 1e-18 for s < 1/4
 
 
 def stumpff(order: int, s: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -16,12 +17,20 @@ def stumpff(order: int, s: Float[Array, "..."]) -> Float[Array, "..."]:
     near zero and the closed form elsewhere give finite derivatives of every order.
     """
     series = np.array([(-1) ** k / math.factorial(2 * k + order) for k in reversed(range(_SERIES_TERMS))])
-    near = s < 1.0
+    near = s < _NEAR
     small = jnp.where(near, s, 0.0)
     far = jnp.where(near, 1.0, s)
     theta = jnp.sqrt(far)
     closed = (jnp.cos(theta), jnp.sin(theta) / theta, 2.0 * jnp.square(jnp.sin(theta / 2.0)) / far)[order]
-    return jnp.where(near, jnp.polyval(jnp.asarray(series, s.dtype), small), closed)
+    return jnp.where(near, _polynomial(series, small), closed)
+
+
+def _polynomial(coefficients: Float[np.ndarray, "n"], s: Float[Array, "..."]) -> Float[Array, "..."]:
+    """Evaluate by Horner's rule, highest coefficient first."""
+    value = jnp.full_like(s, coefficients[0])
+    for coefficient in coefficients[1:]:
+        value = value * s + float(coefficient)
+    return value
 
 
 _ARCSINE = np.array([math.comb(2 * k, k) / (4**k * (2 * k + 1)) for k in reversed(range(12))])
@@ -30,7 +39,7 @@ _ARCSINE = np.array([math.comb(2 * k, k) / (4**k * (2 * k + 1)) for k in reverse
 def angle_over_sine(cosine: Float[Array, "..."], sine_squared: Float[Array, "..."]) -> Float[Array, "..."]:
     """Return θ / sin θ for θ in [0, π), given cos θ and sin² θ; smooth at θ = 0."""
     near = (sine_squared < 0.03) & (cosine > 0.0)
-    series = jnp.polyval(jnp.asarray(_ARCSINE, cosine.dtype), jnp.where(near, sine_squared, 0.0))
+    series = _polynomial(_ARCSINE, jnp.where(near, sine_squared, 0.0))
     floor = jnp.finfo(cosine.dtype).eps ** 2
     sine = jnp.sqrt(jnp.where(near | (sine_squared < floor), floor, sine_squared))
     return jnp.where(near, series, jnp.arctan2(sine, jnp.where(near, 1.0, cosine)) / sine)

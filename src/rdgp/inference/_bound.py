@@ -1,6 +1,7 @@
 """Evidence lower bounds of deep models, estimated from draws of the hidden layers."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -49,27 +50,45 @@ def _integrated(model: DeepGP, batch: Batch, key: PRNGKeyArray, samples: int) ->
     """
     y = batch.y - model.offset(batch.x.dtype)
 
-    def one(draw: tuple[PRNGKeyArray, Float[Array, ""]]) -> Float[Array, ""]:
-        own, sign = draw
-        path = _lead(model, Path(batch.x, model.start(batch.x).frame), batch.carriers, own, sign)
+    start = model.start(batch.x)
+
+    def one(seed: Seed) -> Float[Array, ""]:
+        path = _lead(model, start, batch.carriers, seed)
         return log_evidence(model.integrated_field, model.noise_variance, path.x, path.frame, y)
 
     if not model.hidden:
-        return one((key, jnp.ones(())))
-    pairs = jax.random.split(key, -(-samples // 2))
-    keys = jnp.concatenate([pairs, pairs])[:samples]
-    signs = jnp.where(jnp.arange(samples) < pairs.shape[0], 1.0, -1.0)
-    return jnp.mean(jax.lax.map(one, (keys, signs)))
+        return one(Seed(key, jnp.zeros(0)))
+    half = _seeds(model, key, (-(-samples // 2),), batch.x.dtype)
+    mirrored = Seed(half.key, -half.normal)
+    both = jax.tree.map(lambda a, b: jnp.concatenate([a, b])[:samples], half, mirrored)
+    return jnp.mean(jax.lax.map(one, both))
 
 
-def _lead(model: DeepGP, path: Path, carriers: Carriers, key: PRNGKeyArray, sign: Float[Array, ""] | float) -> Path:
+class Seed(NamedTuple):
+    """Randomness of one joint draw of the hidden layers."""
+
+    key: PRNGKeyArray
+    normal: Float[Array, "*S _"]
+
+
+def _seeds(model: DeepGP, key: PRNGKeyArray, shape: tuple[int, ...], dtype: jnp.dtype) -> Seed:
+    """Draw all normal numbers at once, which compiles and runs faster than layer by layer."""
+    key_normal, key_rest = jax.random.split(key)
+    total = sum(layer.num_normals for layer in model.hidden if isinstance(layer, Interdomain))
+    return Seed(jax.random.split(key_rest, shape), jax.random.normal(key_normal, (*shape, total), dtype))
+
+
+def _lead(model: DeepGP, path: Path, carriers: Carriers, seed: Seed) -> Path:
     """Follow one joint draw of the hidden layers; the first layer's carriers are constants of the data."""
-    keys = jax.random.split(key, len(model.hidden))
-    for layer, own in zip(model.hidden, keys, strict=True):
+    used = 0
+    for i, layer in enumerate(model.hidden):
         if isinstance(layer, Interdomain):
             carriers = layer.field.carriers(path.x) if carriers is None else carriers
-            v = layer.field.evaluate(carriers, path.x, layer.weights(key=own, sign=sign))
+            normal = seed.normal[used : used + layer.num_normals]
+            used += layer.num_normals
+            v = layer.field.evaluate(carriers, path.x, layer.weights(normal))
         else:
+            own = jax.random.fold_in(seed.key, i)
             v = layer.draw(key=own)(path.x) if layer.draws_are_exact else layer.sample_independently(path.x, own)
         path, carriers = walk(layer.field, path, v), None
     return path
@@ -95,12 +114,12 @@ def _over_draws(
     start = model.start(batch.x)
     split = jax.tree.map(lambda leaf: leaf[index], (Path(batch.x, start.frame), batch.y, batch.carriers))
 
-    def at(own: PRNGKeyArray, path: Path, y: Float[Array, "n ..."], carriers: Carriers) -> Float[Array, "n"]:
-        return term(_lead(model, path, carriers, own, 1.0) if model.hidden else path, y)
+    def at(seed: Seed, path: Path, y: Float[Array, "n ..."], carriers: Carriers) -> Float[Array, "n"]:
+        return term(_lead(model, path, carriers, seed), y)
 
-    keys = jax.random.split(key, (samples, groups))
-    over_groups = jax.vmap(at, in_axes=(0, 0, 0, 0))
-    values = jax.vmap(over_groups, in_axes=(0, None, None, None))(keys, *split)
+    over_groups = jax.vmap(at)
+    seeds = _seeds(model, key, (samples, groups), batch.x.dtype)
+    values = jax.vmap(over_groups, in_axes=(0, None, None, None))(seeds, *split)
     return jnp.where(real, values, 0.0).reshape(samples, -1)
 
 

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -10,12 +11,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
-from rdgp.core import Numbers, Progress, check_count, split_trainable
+from rdgp.core import Numbers, Progress, check_count, compiled, split_trainable
 from rdgp.fields import Field, check_points
 from rdgp.inference._bound import Batch, elbo
-from rdgp.inference._recipe import RECIPES, Recipe, RecipeName, make_optimizer, start_shallow
+from rdgp.inference._recipe import RECIPES, Recipe, RecipeName, learning_rates, make_optimizer, start_shallow
 from rdgp.io import load_leaves, save_leaves
 from rdgp.likelihoods import Gaussian, WrappedGaussian
 from rdgp.models import DeepGP
@@ -39,9 +41,9 @@ class FitResult(NamedTuple):
 
 
 class _State(NamedTuple):
-    """All that training changes."""
+    """All that training changes; the parameters as one vector, which takes few operations to update."""
 
-    parameters: PyTree
+    parameters: Float[Array, "P"]
     optimizer: PyTree
     step: Int[Array, ""]
     bad: Int[Array, ""]
@@ -84,7 +86,7 @@ def fit(
     if chosen.shallow_start:
         model = start_shallow(model, x, y)
     plan = _Plan(chosen, optimizer, steps, samples, batch_size)
-    return _train(model, _Data(x, y, key_steps), plan, progress, checkpoint, callback)
+    return _train(model, _Data(x, y, _first_carriers(model, x), key_steps), plan, progress, checkpoint, callback)
 
 
 class _Plan(NamedTuple):
@@ -97,7 +99,9 @@ class _Plan(NamedTuple):
     batch_size: int | None
 
     def chain(self, parameters: PyTree) -> optax.GradientTransformation:
-        return make_optimizer(self.recipe, parameters, self.steps) if self.optimizer is None else self.optimizer
+        if self.optimizer is not None:
+            return self.optimizer
+        return make_optimizer(self.recipe, learning_rates(self.recipe, parameters), self.steps)
 
     def summary(self, n: int) -> dict[str, Any]:
         """Return what must agree for one fit to go on where another stopped."""
@@ -105,10 +109,11 @@ class _Plan(NamedTuple):
 
 
 class _Data(NamedTuple):
-    """Points, coordinates of observations, and the key of all draws."""
+    """Points, coordinates of observations, what the first layer needs of the points, and the key of all draws."""
 
     x: Float[Array, "N D"]
     y: Float[Array, "N ..."]
+    carriers: tuple[Float[Array, "..."], ...] | None
     key: PRNGKeyArray
 
 
@@ -120,19 +125,21 @@ def _train(
     checkpoint: str | Path | None,
     callback: Callback | None,
 ) -> FitResult:
-    parameters, rest = split_trainable(model)
+    parameters, _ = split_trainable(model)
     zero = jnp.zeros((), jnp.int32)
-    state = _State(parameters, plan.chain(parameters).init(parameters), zero, zero)
+    vector = ravel_pytree(parameters)[0]
+    state = _State(vector, plan.chain(parameters).init(vector), zero, zero)
     history, summary = np.zeros(0), plan.summary(data.x.shape[0])
     if checkpoint is not None and Path(checkpoint).exists():
         state, history = _resume(state, checkpoint, summary)
+    run = _runner(jax.default_backend())
     start = saved = time.monotonic()
     status: Status = "ok"
     with Progress("fit", plan.steps, enabled=progress) as bar:
         try:
             while (done := int(state.step)) < plan.steps and status == "ok":
                 count = min(_CHUNK, plan.steps - done)
-                state, bounds = _run(state, rest, data, plan, jnp.asarray(count))
+                state, bounds = run(state, model, data, plan=plan, count=jnp.asarray(count))
                 history = np.concatenate([history, np.asarray(bounds)[:count]])
                 bar.update(int(state.step), f"· bound {history[-1]:.5g}")
                 status = _status(state, history, callback)
@@ -143,60 +150,76 @@ def _train(
             status = "stopped"
     if checkpoint is not None:
         _save(state, history, checkpoint, summary)
-    fitted = eqx.combine(state.parameters, rest)
+    fitted = _model(model, state.parameters)
     if isinstance(fitted.output, Field):
         fitted = fitted.with_coordinates(data.x, data.y)
     return FitResult(fitted, history, status, time.monotonic() - start)
 
 
-@eqx.filter_jit
-def _run(state: _State, rest: DeepGP, data: _Data, plan: _Plan, count: Int[Array, ""]) -> tuple[_State, Array]:
-    """Take some steps, at most a chunk; one compilation serves any number of them."""
-    carriers = _first_carriers(eqx.combine(state.parameters, rest), data.x)
-    whole = Batch(data.x, data.y, carriers, data.x.shape[0])
-    optimizer = plan.chain(state.parameters)
+@lru_cache
+def _runner(backend: str) -> Callable[..., tuple[_State, Array]]:
+    """Compile with options that halve the time of compilation on CPUs and leave that of a step as it is."""
+    quick = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 1}
+    return jax.jit(_run, static_argnames="plan", compiler_options=quick if backend == "cpu" else None)
 
-    def loss(parameters: PyTree, batch: Batch, key: PRNGKeyArray) -> Float[Array, ""]:
-        return -elbo(eqx.combine(parameters, rest), batch, key, plan.samples)
+
+def _run(state: _State, model: DeepGP, data: _Data, plan: _Plan, count: Int[Array, ""]) -> tuple[_State, Array]:
+    """Take some steps, at most a chunk; one compilation serves any number of them."""
+    whole = Batch(data.x, data.y, data.carriers, data.x.shape[0])
+    optimizer = plan.chain(split_trainable(model)[0])
+
+    def loss(parameters: Float[Array, "P"], batch: Batch, key: PRNGKeyArray) -> Float[Array, ""]:
+        return -elbo(_model(model, parameters), batch, key, plan.samples)
 
     def body(i: Int[Array, ""], carry: tuple[_State, Array]) -> tuple[_State, Array]:
         state, bounds = carry
         key_batch, key_draws = jax.random.split(jax.random.fold_in(data.key, state.step))
         batch = _batch(whole, plan.batch_size, key_batch)
-        value, gradient = eqx.filter_value_and_grad(loss)(state.parameters, batch, key_draws)
-        return _updated(state, value, gradient, optimizer, rest), bounds.at[i].set(-value)
+        value, gradient = jax.value_and_grad(loss)(state.parameters, batch, key_draws)
+        return _updated(state, value, gradient, optimizer, model), bounds.at[i].set(-value)
 
     return jax.lax.fori_loop(0, count, body, (state, jnp.zeros(_CHUNK, data.x.dtype)))
 
 
+def _model(template: DeepGP, parameters: Float[Array, "P"]) -> DeepGP:
+    """Put a vector of parameters into a model."""
+    free, rest = split_trainable(template)
+    return eqx.combine(ravel_pytree(free)[1](parameters), rest)
+
+
 def _updated(
-    state: _State, value: Array, gradient: PyTree, optimizer: optax.GradientTransformation, rest: DeepGP
+    state: _State,
+    value: Float[Array, ""],
+    gradient: Float[Array, "P"],
+    optimizer: optax.GradientTransformation,
+    model: DeepGP,
 ) -> _State:
     """Take one step, or none where value or gradient are not finite."""
-    leaves = [jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(gradient)]
-    good = jnp.all(jnp.stack([jnp.isfinite(value), *leaves]))
+    good = jnp.isfinite(value) & jnp.all(jnp.isfinite(gradient))
     change, memory = optimizer.update(gradient, state.optimizer, state.parameters)
-    moved = _on_spaces(eqx.apply_updates(state.parameters, change), rest)
-    pick = lambda new, old: jnp.where(good, new, old)  # noqa: E731 - a rule for leaves
-    parameters = jax.tree.map(pick, moved, state.parameters)
-    memory = jax.tree.map(pick, memory, state.optimizer)
+    moved = _on_spaces(state.parameters + change, model)
+    parameters = jnp.where(good, moved, state.parameters)
+    memory = jax.tree.map(lambda new, old: jnp.where(good, new, old), memory, state.optimizer)
     return _State(parameters, memory, state.step + 1, jnp.where(good, 0, state.bad + 1))
 
 
-def _on_spaces(parameters: PyTree, rest: DeepGP) -> PyTree:
+def _on_spaces(parameters: Float[Array, "P"], template: DeepGP) -> Float[Array, "P"]:
     """Move trained locations back to their spaces."""
+    layers = [*template.hidden, template.output]
+    if not any(isinstance(layer, InducingLocations) and layer.trainable for layer in layers):
+        return parameters
 
     def is_family(node: object) -> bool:
         return isinstance(node, InducingLocations)
 
-    model = eqx.combine(parameters, rest)
-    model = jax.tree.map(lambda n: n.on_space() if is_family(n) else n, model, is_leaf=is_family)
-    return split_trainable(model)[0]
+    model = _model(template, parameters)
+    model = jax.tree.map(lambda node: node.on_space() if is_family(node) else node, model, is_leaf=is_family)
+    return ravel_pytree(split_trainable(model)[0])[0]
 
 
 def _first_carriers(model: DeepGP, x: Float[Array, "N D"]) -> tuple[Float[Array, "..."], ...] | None:
     first = model.hidden[0] if model.hidden else None
-    return first.field.carriers(x) if isinstance(first, Interdomain) else None
+    return compiled(type(first.field).carriers, first.field, x) if isinstance(first, Interdomain) else None
 
 
 def _batch(whole: Batch, size: int | None, key: PRNGKeyArray) -> Batch:

@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
 from rdgp.core import Parameter, split_trainable
@@ -35,22 +36,28 @@ RECIPES = {
 }
 
 
-def make_optimizer(recipe: Recipe, parameters: PyTree, steps: int) -> optax.GradientTransformation:
-    """Return Adam with one rate for inducing variables and another for everything else."""
+def make_optimizer(recipe: Recipe, rates: Float[Array, "P"], steps: int) -> optax.GradientTransformation:
+    """Return Adam on a vector of parameters with a rate for each, which rises and then falls to nearly zero."""
 
-    def schedule(rate: float) -> optax.ScalarOrSchedule:
+    def schedule(step: Array) -> Array:
         if not recipe.warm_up:
-            return rate
+            return jnp.ones(())
         warm_up = min(recipe.warm_up, max(steps // 4, 1))
-        return optax.warmup_cosine_decay_schedule(0.1 * rate, rate, warm_up, max(steps, warm_up + 1), 0.02 * rate)
+        return optax.warmup_cosine_decay_schedule(0.1, 1.0, warm_up, max(steps, warm_up + 1), 0.02)(step)
 
-    def label(node: PyTree) -> PyTree:
-        name = "variational" if isinstance(node, WhitenedGaussian) else "other"
-        return jax.tree.map(lambda _: name, node)
+    scale = optax.stateless(lambda updates, _: jax.tree.map(lambda u: -rates * u, updates))
+    return optax.chain(optax.scale_by_adam(), optax.scale_by_schedule(schedule), scale)
 
-    labels = jax.tree.map(label, parameters, is_leaf=lambda node: isinstance(node, WhitenedGaussian))
-    rates = {"variational": recipe.variational_rate, "other": recipe.rate}
-    return optax.multi_transform({name: optax.adam(schedule(rate)) for name, rate in rates.items()}, labels)
+
+def learning_rates(recipe: Recipe, parameters: PyTree) -> Float[Array, "P"]:
+    """Return the rate of each number of a tree of parameters: inducing variables have their own."""
+
+    def rate(node: PyTree) -> PyTree:
+        value = recipe.variational_rate if isinstance(node, WhitenedGaussian) else recipe.rate
+        return jax.tree.map(lambda leaf: jnp.full_like(leaf, value), node)
+
+    tree = jax.tree.map(rate, parameters, is_leaf=lambda node: isinstance(node, WhitenedGaussian))
+    return ravel_pytree(tree)[0]
 
 
 def start_shallow(model: DeepGP, x: Float[Array, "N D"], y: Float[Array, "N p r"], steps: int = 60) -> DeepGP:

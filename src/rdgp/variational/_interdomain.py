@@ -91,27 +91,34 @@ class Interdomain(Variational):
             total = total + 0.5 * latent.copies * jnp.sum(variances - 1.0 - jnp.log(variances))
         return total
 
-    def weights(self, *, key: PRNGKeyArray, sign: float | Float[Array, ""] = 1.0) -> Weights:
-        """Draw the whitened weights of all features; `sign` -1 gives the mirror image of a draw about the mean."""
-        keys = jax.random.split(key, len(self.blocks))
-        return tuple(
-            self._weights(i, latent, block, sign * jax.random.normal(own, (latent.copies, latent.levels().size)))
-            for i, (latent, block, own) in enumerate(zip(self.field.latents, self.blocks, keys, strict=True))
-        )
+    @property
+    def num_normals(self) -> int:
+        """How many standard normal numbers make one draw."""
+        return sum(latent.copies * latent.levels().size for latent in self.field.latents)
+
+    def weights(self, normal: Float[Array, "_"]) -> Weights:
+        """Turn standard normal numbers into a draw of the whitened weights of all features."""
+        weights, start = [], 0
+        for i, (latent, block) in enumerate(zip(self.field.latents, self.blocks, strict=True)):
+            shape = latent.copies, latent.levels().size
+            part = normal[start : start + shape[0] * shape[1]].reshape(shape)
+            start += part.size
+            weights.append(self._weights(i, latent, block, part.astype(block.mean.dtype)))
+        return tuple(weights)
 
     def _weights(
         self, i: int, latent: Latent, block: WhitenedGaussian, normal: Float[Array, "r m"]
     ) -> Float[Array, "r m"]:
-        head = _in_head(latent.levels(), self.tail)
-        normal = normal.astype(block.mean.dtype)
         if not self.tail:
             return block.sample(normal)
-        result = normal.at[:, np.flatnonzero(head)].set(block.sample(normal[:, np.flatnonzero(head)]))
-        return result.at[:, np.flatnonzero(~head)].multiply(jnp.sqrt(self._tail_variances(i, latent)))
+        in_head = _in_head(latent.levels(), self.tail)
+        head, rest = np.flatnonzero(in_head), np.flatnonzero(~in_head)
+        result = normal.at[:, head].set(block.sample(normal[:, head]))
+        return result.at[:, rest].multiply(jnp.sqrt(self._tail_variances(i, latent)))
 
     def draw(self, *, key: PRNGKeyArray) -> FieldDraw:
         """Draw one function."""
-        return InterdomainDraw(self.field, self.weights(key=key))
+        return InterdomainDraw(self.field, self.weights(jax.random.normal(key, (self.num_normals,))))
 
 
 class InterdomainDraw(eqx.Module):

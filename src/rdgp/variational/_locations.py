@@ -39,9 +39,14 @@ class InducingLocations(Variational):
         """The locations."""
         return self._z.value
 
+    @property
+    def trainable(self) -> bool:
+        """Whether training moves the locations."""
+        return self._z.trainable
+
     def on_space(self) -> "InducingLocations":
         """Return the family with its locations moved to the nearest points of the space, after a step of training."""
-        if not self._z.trainable:
+        if not self.trainable:
             return self
         return eqx.tree_at(lambda q: q._z.raw, self, self.field.space.nearest(self.z))
 
