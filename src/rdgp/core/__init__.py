@@ -14,6 +14,7 @@ from rdgp.core._checks import (
 )
 from rdgp.core._compile import compiled
 from rdgp.core._linalg import (
+    inverse_from_cholesky,
     jittered_cholesky,
     orthogonal_complement,
     outer_last_axis,
@@ -37,6 +38,7 @@ __all__ = [
     "check_last_axis",
     "check_same_shape",
     "compiled",
+    "inverse_from_cholesky",
     "is_concrete",
     "jittered_cholesky",
     "normalize",

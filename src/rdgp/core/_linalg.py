@@ -26,6 +26,36 @@ def solve_cholesky(factor: Float[Array, "n n"], right: Float[Array, "n m"]) -> F
     return solve_triangular(factor, solve_lower(factor, right), lower=True, trans=1)
 
 
+def inverse_from_cholesky(factor: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """Return (L Lᵀ)⁻¹, by halves: half the work of solving for the unit matrix, nearly all of it in products."""
+    inverse = _invert_lower(factor)
+    return _gram_of_lower(inverse)
+
+
+_SMALL = 256  # below this size halving gains nothing
+
+
+def _invert_lower(factor: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    n = factor.shape[0]
+    if n <= _SMALL:
+        return solve_lower(factor, jnp.eye(n, dtype=factor.dtype))
+    h = n // 2
+    first, second = _invert_lower(factor[:h, :h]), _invert_lower(factor[h:, h:])
+    corner = -second @ (factor[h:, :h] @ first)
+    return jnp.block([[first, jnp.zeros((h, n - h), factor.dtype)], [corner, second]])
+
+
+def _gram_of_lower(lower: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """Return LᵀL of a lower-triangular L."""
+    n = lower.shape[0]
+    if n <= _SMALL:
+        return lower.T @ lower
+    h = n // 2
+    corner, last = lower[h:, :h], lower[h:, h:]
+    cross = corner.T @ last
+    return jnp.block([[_gram_of_lower(lower[:h, :h]) + corner.T @ corner, cross], [cross.T, _gram_of_lower(last)]])
+
+
 def orthogonal_complement(vector: Float[np.ndarray, "n"]) -> Float[np.ndarray, "n m"]:
     """Return an orthonormal basis of what is orthogonal to a vector: columns of the reflection that maps it to ±e_1."""
     mirror = vector / np.linalg.norm(vector)

@@ -17,7 +17,15 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 from rdgp.core import Numbers, Progress, check_count, compiled, split_trainable
 from rdgp.fields import Field, check_points
 from rdgp.inference._bound import Batch, elbo
-from rdgp.inference._recipe import RECIPES, Recipe, RecipeName, learning_rates, make_optimizer, start_shallow
+from rdgp.inference._recipe import (
+    RECIPES,
+    Recipe,
+    RecipeName,
+    learning_rates,
+    make_optimizer,
+    start_like_the_paper,
+    start_shallow,
+)
 from rdgp.io import load_leaves, save_leaves
 from rdgp.likelihoods import Gaussian, WrappedGaussian
 from rdgp.models import DeepGP
@@ -67,9 +75,9 @@ def fit(
     """Train a model on data and return it with the history of its bound.
 
     The default recipe starts at the solution of the output layer alone and takes 400 steps of two mirrored draws; the
-    paper's takes 1000 steps of Adam with three draws. With `batch_size`, or noise that is not Gaussian, an output field
-    gets an explicit posterior. A checkpoint file that exists is resumed: the result equals that of an uninterrupted
-    run. A callback that returns True stops training.
+    paper's takes 1000 steps of Adam with three draws from the paper's starting point. With the latter, with
+    `batch_size` and with noise that is not Gaussian, an output field gets an explicit posterior. A checkpoint file that
+    exists is resumed: the result equals that of an uninterrupted run. A callback that returns True stops training.
     """
     if recipe not in RECIPES:
         raise ValueError(f"recipe must be one of {', '.join(RECIPES)}, got {recipe!r}")
@@ -81,10 +89,10 @@ def fit(
     if batch_size is not None and check_count(batch_size, "batch_size") > x.shape[0]:
         raise ValueError(f"batch_size must be at most the {x.shape[0]} points, got {batch_size}; leave it out for all")
     key_start, key_steps = jax.random.split(key)
-    model = _prepared(model, x, batch_size, key_start)
+    explicit = batch_size is not None or chosen.start == "paper" or not isinstance(model.likelihood, Gaussian)
+    model = _prepared(model, x, explicit, key_start)
     samples = (2 if isinstance(model.output, Field) else 3) if samples is None else check_count(samples, "samples")
-    if chosen.shallow_start:
-        model = start_shallow(model, x, y)
+    model = start_shallow(model, x, y) if chosen.start == "shallow" else start_like_the_paper(model)
     plan = _Plan(chosen, optimizer, steps, samples, batch_size)
     return _train(model, _Data(x, y, _first_carriers(model, x), key_steps), plan, progress, checkpoint, callback)
 
@@ -252,17 +260,17 @@ def _check_data(model: DeepGP, x: Numbers, y: Numbers) -> tuple[Float[Array, "N 
         if y.shape[0] != x.shape[0]:
             raise ValueError(f"y must have one point for each of the {x.shape[0]} of x, got {y.shape[0]}")
         return x, y.astype(x.dtype)
-    y = model.likelihood.check(model.output_field.check_values(x, y))
+    y = model.likelihood.check(model.check_values(x, y)).astype(x.dtype)
     return x, model.coordinates(x, y)
 
 
-def _prepared(model: DeepGP, x: Float[Array, "N D"], batch_size: int | None, key: PRNGKeyArray) -> DeepGP:
-    """Return the model in the data's precision, its output explicit where it cannot be integrated out."""
+def _prepared(model: DeepGP, x: Float[Array, "N D"], explicit: bool, key: PRNGKeyArray) -> DeepGP:
+    """Return the model in the data's precision, without old data, its output with an explicit posterior if asked."""
     field = model.output
-    if isinstance(field, Field) and (batch_size is not None or not isinstance(model.likelihood, Gaussian)):
+    if isinstance(field, Field) and explicit:
         spectral = all(latent.spectral for latent in field.latents)
-        explicit = Interdomain(field) if spectral else InducingLocations(field, kmeans(field.space, x, 100, key=key))
-        model = eqx.tree_at(lambda m: m.output, model, explicit)
+        output = Interdomain(field) if spectral else InducingLocations(field, kmeans(field.space, x, 100, key=key))
+        model = eqx.tree_at(lambda m: m.output, model, output)
     model = eqx.tree_at(lambda m: m.data, model, None, is_leaf=lambda leaf: leaf is None)
     return jax.tree.map(lambda leaf: leaf.astype(x.dtype) if eqx.is_inexact_array(leaf) else leaf, model)
 

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, PyTree
 
 from rdgp.core import Parameter, split_trainable
 from rdgp.fields import Field
+from rdgp.kernels import EuclideanMatern, Matern
 from rdgp.likelihoods import Gaussian
 from rdgp.models import DeepGP
 from rdgp.models._conditioned import log_evidence
@@ -27,12 +28,12 @@ class Recipe(NamedTuple):
     variational_rate: float
     rate: float
     warm_up: int  # steps over which the rates rise; 0 keeps them constant throughout
-    shallow_start: bool  # begin at the solution of the output layer alone
+    start: Literal["shallow", "paper"]  # begin at the solution of the output layer alone, or where the paper does
 
 
 RECIPES = {
-    "default": Recipe(steps=400, variational_rate=0.02, rate=0.05, warm_up=20, shallow_start=True),
-    "paper": Recipe(steps=1000, variational_rate=0.01, rate=0.01, warm_up=0, shallow_start=False),
+    "default": Recipe(steps=400, variational_rate=0.02, rate=0.05, warm_up=20, start="shallow"),
+    "paper": Recipe(steps=1000, variational_rate=0.01, rate=0.01, warm_up=0, start="paper"),
 }
 
 
@@ -86,6 +87,38 @@ def start_shallow(model: DeepGP, x: Float[Array, "N D"], y: Float[Array, "N p r"
     return eqx.tree_at(lambda m: m.output, model, optimal_output(model, x, y))
 
 
+def start_like_the_paper(model: DeepGP) -> DeepGP:
+    """Return the model at the paper's starting point.
+
+    Every inducing variable at its prior, ν = 3/2, κ = 1, output variance 1, hidden variance 1e-4 shared by the layers
+    (each part of a Hodge field has the full value), noise 1.
+    """
+    share = 1e-4 / max(len(model.hidden), 1)
+    hidden = tuple(_reset(layer, share) for layer in model.hidden)
+    model = eqx.tree_at(lambda m: (m.hidden, m.output), model, (hidden, _reset(model.output, 1.0)))
+    if not isinstance(model.likelihood, Gaussian):
+        return model
+    return eqx.tree_at(lambda m: m.likelihood, model, _keep_fixed(model.likelihood, Gaussian(1.0)))
+
+
+def _reset(part: PyTree, variance: float) -> PyTree:
+    """Set all kernels of a layer to ν = 3/2, κ = 1 and a variance, and its inducing variables to their prior."""
+    start = {"_nu": 1.5, "_lengthscale": 1.0, "_variance": variance}
+
+    def reset(node: PyTree) -> PyTree:
+        if isinstance(node, WhitenedGaussian):
+            return jax.tree.map(jnp.zeros_like, node)
+        if not _is_kernel(node):
+            return node
+        held = {name: getattr(node, name, None) for name in start}
+        free = {name: value for name, value in held.items() if isinstance(value, Parameter) and value.trainable}
+        found = list(free)
+        new = [jnp.full_like(value.raw, jnp.log(start[name])) for name, value in free.items()]
+        return eqx.tree_at(lambda k: [getattr(k, name).raw for name in found], node, new) if found else node
+
+    return jax.tree.map(reset, part, is_leaf=lambda node: isinstance(node, WhitenedGaussian) or _is_kernel(node))
+
+
 class _Shallow(eqx.Module):
     field: Field
     likelihood: Gaussian
@@ -110,11 +143,12 @@ def _with_variance(field: Field, size: float) -> Field:
     return eqx.tree_at(lambda f: [k._variance.raw for k in _kernels(f) if k._variance.trainable], field, new)
 
 
-def _kernels(field: Field) -> list:
-    def has_variance(node: object) -> bool:
-        return hasattr(node, "_variance")
+def _kernels(field: Field) -> list[Matern | EuclideanMatern]:
+    return [node for node in jax.tree.leaves(field, is_leaf=_is_kernel) if _is_kernel(node)]
 
-    return [node for node in jax.tree.leaves(field, is_leaf=has_variance) if has_variance(node)]
+
+def _is_kernel(node: object) -> bool:
+    return isinstance(node, Matern | EuclideanMatern)
 
 
 def _keep_fixed(old: Gaussian, new: Gaussian) -> Gaussian:

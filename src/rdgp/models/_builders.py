@@ -125,3 +125,48 @@ def _family(field: Field, inducing: str, num: int, x: Numbers | None, key: PRNGK
         raise ValueError('inducing="locations" needs data to choose them from; pass x=...')
     z: Float[Array, "m D"] = kmeans(field.space, x, num, key=jax.random.key(0) if key is None else key)
     return InducingLocations(field, z, deviation=_HIDDEN_DEVIATION)
+
+
+def euclidean_deep_gp(
+    dim: int,
+    layers: int = 2,
+    inducing: int = 100,
+    *,
+    x: Numbers,
+    input_space: Space | None = None,
+    output: Literal["scalar", "tangent"] = "scalar",
+    levels: int = 7,
+    key: PRNGKeyArray | None = None,
+) -> DeepGP:
+    """Build the doubly stochastic deep Gaussian process of Salimbeni and Deisenroth: x + g(x) layers on R^dim.
+
+    Kernels are Matérn 3/2 with one lengthscale for each coordinate, inducing locations are trained. With `input_space`
+    the first layer is x + h(x) with manifold Matérn functions h, and a tangent output has east and north components
+    with Matérn 5/2 kernels; with one layer that model is the manifold Gaussian process.
+    """
+    count, flat = check_count(layers, "layers"), Euclidean(dim)
+    space = flat if input_space is None else input_space
+    if space.ambient_dim != dim or (output == "tangent" and input_space is None):
+        raise ValueError(f"dim must be {space.ambient_dim} for {space}, got {dim}; tangent output needs input_space")
+    z = kmeans(space, x, inducing, key=jax.random.key(0) if key is None else key)
+    hidden = [_euclidean_hidden(flat if i else space, z, levels) for i in range(count - 1)]
+    last = _euclidean_output(flat if hidden else space, output, levels)
+    trained = isinstance(last.space, Euclidean)
+    return DeepGP(tuple(hidden), InducingLocations(last, z, trained), Gaussian(0.1), in_frame=output == "tangent")
+
+
+def _euclidean_hidden(space: Space, z: Float[Array, "m D"], levels: int) -> InducingLocations:
+    if isinstance(space, Euclidean):
+        kernel = EuclideanMatern(1.5, [1.0] * space.dim, _HIDDEN_VARIANCE)
+        return InducingLocations(FrameField(space, kernel), z, True, deviation=_HIDDEN_DEVIATION)
+    field = StackedField(space, Matern(1.5, 1.0, _HIDDEN_VARIANCE), levels, outputs=space.ambient_dim)
+    return InducingLocations(field, z, deviation=_HIDDEN_DEVIATION)
+
+
+def _euclidean_output(space: Space, output: str, levels: int) -> Field:
+    nu = 2.5 if output == "tangent" else 1.5
+    flat = isinstance(space, Euclidean)
+    kernel = EuclideanMatern(nu, [1.0] * space.dim, 1.0) if flat else Matern(nu, 1.0, 1.0)
+    if output == "tangent":
+        return StackedField(space, kernel, None if flat else levels, outputs=2)
+    return ScalarField(space, kernel, None if flat else levels)

@@ -7,13 +7,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from rdgp.core import Numbers, Parameter, check_count
+from rdgp.core import Numbers, Parameter, as_float_array, check_count
 from rdgp.fields import Field, FieldDraw, TangentField, check_points
 from rdgp.likelihoods import Gaussian, Likelihood, WrappedGaussian
 from rdgp.models._conditioned import Conditioned, ConditionedDraw, draw_conditioned
 from rdgp.models._layers import Path, next_space, walk, walk_draws
 from rdgp.models._prediction import PointPrediction, Prediction
-from rdgp.spaces import Space
+from rdgp.spaces import Space, Sphere, east_north_frame
 from rdgp.variational import Variational
 
 _BATCH = 1024  # test points predicted at once
@@ -31,7 +31,8 @@ class DeepGP(eqx.Module):
 
     With a field as output the output process is integrated out given each joint draw of the hidden layers: the fitted
     model carries its data, like an exact Gaussian process. Without output the model is manifold-valued. A tangent
-    output is carried back from where the hidden layers lead to x by parallel transport.
+    output is carried back from where the hidden layers lead to x by parallel transport. With `in_frame` two scalar
+    outputs are the east and north components of a tangent vector at x.
     """
 
     hidden: tuple[Variational, ...]
@@ -39,6 +40,7 @@ class DeepGP(eqx.Module):
     likelihood: Likelihood | WrappedGaussian
     mean: Parameter | None
     data: Observations | None
+    in_frame: bool = eqx.field(static=True)
 
     def __init__(
         self,
@@ -47,6 +49,7 @@ class DeepGP(eqx.Module):
         likelihood: Likelihood | WrappedGaussian | None = None,
         *,
         constant_mean: bool = False,
+        in_frame: bool = False,
     ) -> None:
         self.hidden, self.output = tuple(hidden), output
         spaces = _check_layers(self.hidden, output)
@@ -59,6 +62,9 @@ class DeepGP(eqx.Module):
         shape = () if self.output_field is None else self.output_field.value_shape()
         self.mean = Parameter(jnp.zeros(shape), "real", name="mean") if constant_mean else None
         self.data = None
+        self.in_frame = in_frame
+        if in_frame and not (shape == (2,) and self.space == Sphere(2)):
+            raise ValueError("in_frame needs two outputs and inputs on Sphere(2): components along east and north")
 
     @property
     def space(self) -> Space:
@@ -120,6 +126,8 @@ class DeepGP(eqx.Module):
 
     def start(self, x: Float[Array, "N D"]) -> Path:
         """Return the path of points before any layer, with their frames if the output is tangent."""
+        if self.in_frame:
+            return Path(x, east_north_frame(x))
         field = self.output_field
         return Path(x, field.basis(x) if isinstance(field, TangentField) else None)
 
@@ -140,10 +148,18 @@ class DeepGP(eqx.Module):
 
     def coordinates(self, x: Float[Array, "N D"], y: Float[Array, "N ..."]) -> Float[Array, "N p r"]:
         """Turn observations into coordinates at their points."""
+        frame = self.start(x).frame
+        if frame is None:
+            return y.reshape(x.shape[0], 1, -1)
+        components = jnp.einsum("npd,np->nd", frame, y)
+        return components[:, None, :] if self.in_frame else components[:, :, None]
+
+    def check_values(self, x: Float[Array, "N D"], y: Numbers) -> Float[Array, "N ..."]:
+        """Return observations as an array, or raise."""
         field = self.output_field
-        if isinstance(field, TangentField):
-            return jnp.einsum("npd,np->nd", field.basis(x), y)[:, :, None]
-        return y.reshape(x.shape[0], 1, -1)
+        if field is None:
+            raise ValueError("a manifold-valued model observes points, not values")
+        return as_float_array(y, "y") if self.in_frame else field.check_values(x, y)
 
     def offset(self, dtype: jnp.dtype) -> Float[Array, "..."]:
         """Return the constant mean."""
@@ -181,7 +197,7 @@ class DeepDraw(eqx.Module):
         framed = (path.frame,) if isinstance(self.output, ConditionedDraw) else ()
         value = self.output(path.x, *framed)
         if path.frame is not None and start.frame is not None:
-            components = jnp.einsum("ndq,nd->nq", path.frame, value)
+            components = value if self.model.in_frame else jnp.einsum("ndq,nd->nq", path.frame, value)
             return jnp.einsum("ndq,nq->nd", start.frame, components)
         return value + self.model.offset(value.dtype).reshape(value.shape[1:] if self.model.mean is not None else ())
 

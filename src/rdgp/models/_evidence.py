@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax.scipy.linalg import cho_solve
 from jaxtyping import Array, Float
 
-from rdgp.core import solve_lower
+from rdgp.core import inverse_from_cholesky
 
 Residuals = tuple[Array, ...]
 
@@ -34,7 +34,7 @@ def _by_features_gradient(residuals: Residuals, cotangent: Float[Array, ""]) -> 
     psi, y, noise, factor, solution = residuals
     (n, m), r = psi.shape, y.shape[1]
     alpha = (y - psi @ solution) / noise  # (K + σ²)⁻¹ y
-    inverse = cho_solve((factor, True), jnp.eye(m, dtype=psi.dtype))
+    inverse = inverse_from_cholesky(factor)
     d_psi = alpha @ (alpha.T @ psi) - r * (psi @ inverse)
     trace = (n - m) / noise + jnp.trace(inverse)
     d_noise = 0.5 * (jnp.sum(alpha * alpha) - r * trace)
@@ -63,9 +63,7 @@ def _by_kernel(
 
 def _by_kernel_gradient(residuals: Residuals, cotangent: Float[Array, ""]) -> Residuals:
     factor, alpha = residuals
-    inverse_factor = solve_lower(factor, jnp.eye(factor.shape[0], dtype=factor.dtype))
-    inverse = inverse_factor.T @ inverse_factor
-    d_kernel = 0.5 * cotangent * (alpha @ alpha.T - alpha.shape[1] * inverse)
+    d_kernel = 0.5 * cotangent * (alpha @ alpha.T - alpha.shape[1] * inverse_from_cholesky(factor))
     return d_kernel, -cotangent * alpha, jnp.trace(d_kernel)
 
 

@@ -55,7 +55,11 @@ class SphereSpectrum(ScalarSpectrum):
 def _by_degree(weights: Float[Array, "K"], d: int, degrees: tuple[int, ...]) -> Float[Array, "_"]:
     """Turn weights of zonal functions Z_k into weights of G_0, G_1, ...: Z_k = N_k G_k."""
     count = np.array([num_harmonics(d, k) for k in degrees], dtype=float)
-    return jnp.zeros(max(degrees) + 1, weights.dtype).at[np.array(degrees)].set(weights * count)
+    return (
+        jnp.zeros(max(degrees) + 1, weights.dtype)
+        .at[np.array(degrees)]
+        .set(weights * jnp.asarray(count, weights.dtype))
+    )
 
 
 class SphereHodgeSpectrum(HodgeSpectrum):
