@@ -98,8 +98,10 @@ def bound(model: DeepGP, x: jax.Array, y: jax.Array, samples: int = 2) -> float:
 # --- equal to a shallow model ---
 
 
-@pytest.mark.parametrize("explicit", [False, True], ids=["integrated", "explicit"])
-@pytest.mark.parametrize("kind", OUTPUTS)
+@pytest.mark.parametrize(
+    ("kind", "explicit"),
+    [("scalar", False), ("scalar", True), ("tangent", False), ("tangent", True), ("stacked", True)],
+)
 def test_hidden_layers_of_no_variance_leave_a_shallow_model(kind: str, explicit: bool) -> None:
     """Points move by 1e-8, so laws and bounds (the divergence of the hidden layer apart) agree to 1e-6."""
     deep = two_layers(kind, explicit, 1e-16)
@@ -203,7 +205,7 @@ def compare_moments(a: np.ndarray, b: np.ndarray) -> None:
         assert np.all(np.abs(left.mean(0) - right.mean(0)) < 6 * error)
 
 
-@pytest.mark.parametrize(("kind", "explicit"), [("tangent", False), ("tangent", True), ("scalar", False)])
+@pytest.mark.parametrize(("kind", "explicit"), [("tangent", False), ("tangent", True)])
 def test_draws_have_the_moments_of_the_prediction(kind: str, explicit: bool) -> None:
     """1,500 draws against a mixture of 1,500 members, from which values are drawn; false alarms below 1e-6."""
     model, count = two_layers(kind, explicit), 1500

@@ -36,6 +36,7 @@ from rdgp.inference._recipe import optimal_output, start_shallow
 from rdgp.likelihoods import Gaussian
 from rdgp.models import DeepGP
 from rdgp.models._conditioned import Conditioned, log_evidence
+from rdgp.models._evidence import evidence_by_features
 from rdgp.spaces import Space
 from rdgp.variational import InducingLocations, Interdomain, Variational, kmeans
 
@@ -431,6 +432,21 @@ def test_more_locations_than_harmonics_are_sound(name: str, dtype: str) -> None:
     assert {str(number.dtype) for number in numbers[1:]} == {dtype}
     lowest = np.min(covariance if name == "scalar" else np.linalg.eigvalsh(covariance))
     assert lowest > (-1e-9 if dtype == "float64" else -1e-4)
+
+
+@pytest.mark.xfail(strict=True, reason="|y|² - |projection|² cancels before it is divided by the noise")
+@pytest.mark.parametrize("noise", [1e-20, 1e-26])
+def test_evidence_of_data_without_noise_does_not_cancel(noise: float) -> None:
+    """Data in the span of the features, so the evidence grows as the noise falls, but never by rounding errors."""
+    rng = np.random.default_rng(0)
+    psi = rng.normal(size=(40, 9))
+    y = psi @ rng.normal(size=(9, 1))
+    left, singular, _ = np.linalg.svd(psi, full_matrices=False)
+    fit = np.sum((left.T @ y)[:, 0] ** 2 / (singular**2 + noise))
+    log_det = np.sum(np.log(singular**2 + noise)) + 31 * np.log(noise)
+    expected = -0.5 * (fit + log_det + 40 * np.log(2 * np.pi))
+    value = compiled(evidence_by_features, jnp.asarray(psi), jnp.asarray(y), jnp.asarray(noise))
+    assert float(value) == pytest.approx(expected, rel=1e-2)
 
 
 def test_fixed_locations_are_not_trained_and_trained_ones_stay_on_the_space() -> None:

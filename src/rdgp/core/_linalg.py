@@ -74,6 +74,12 @@ def outer_last_axis(arrays: Sequence[Float[Array, "..."]]) -> Float[Array, "..."
     return reduce(two, arrays)
 
 
+def small_product(a: Float[Array, "*S d p"], b: Float[Array, "*S d m"]) -> Float[Array, "*S p m"]:
+    """Return aᵀ b for batches of matrices with few rows: one fused pass, where CPUs do a loop of tiny products."""
+    terms = [a[..., i, :, None] * b[..., i, None, :] for i in range(a.shape[-2])]
+    return reduce(jnp.add, terms)
+
+
 def square_root(matrix: Float[Array, "*S p p"]) -> Float[Array, "*S p p"]:
     """Return A with A Aᵀ a covariance matrix; singular ones are welcome, and zero gives zero.
 

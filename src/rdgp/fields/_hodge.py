@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from rdgp.core import small_product
 from rdgp.fields._field import FieldDraw
 from rdgp.fields._latent import HodgeLatent
 from rdgp.fields._tangent import TangentField
@@ -79,7 +80,7 @@ class HodgeField(TangentField):
         self, x: Float[Array, "N D"], basis: Float[Array, "N D q"] | None
     ) -> tuple[Float[Array, "N q d 1"]] | None:
         """Return the components of the space's frame in the basis."""
-        return None if basis is None else (jnp.einsum("ndq,ndp->nqp", basis, self.basis(x))[..., None],)
+        return None if basis is None else (small_product(basis, self.basis(x))[..., None],)
 
     def evaluate(
         self,

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from rdgp.core import small_product
 from rdgp.fields._prior import ScalarDraw, ScalarPrior
 from rdgp.spaces import Space
 from rdgp.spectra import HodgeSpectrum
@@ -161,7 +162,7 @@ class HodgeLatent(Latent):
 
     def features(self, x: Float[Array, "N D"]) -> Float[Array, "N p m"]:
         """Evaluate the eigenfields in the frame."""
-        return jnp.einsum("ndp,ndm->npm", self.space.frame(x), self.spectrum.features(x))
+        return small_product(self.space.frame(x), self.spectrum.features(x))
 
     def scales(self) -> Float[Array, "m"]:
         """Return the scales of all parts."""

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from rdgp.core import Numbers, compiled
+from rdgp.core import Numbers, compiled, small_product
 from rdgp.fields._field import Field, FieldDraw, check_two
 from rdgp.fields._latent import ScalarLatent
 from rdgp.fields._prior import Kernel, ScalarDraw, ScalarPrior, scalar_prior
@@ -68,7 +68,7 @@ class TangentField(Field):
 
     def design(self, x: Float[Array, "N D"], basis: Float[Array, "N D q"] | None) -> Float[Array, "N q m"]:
         """Evaluate the components of the features, scaled."""
-        components = jnp.einsum("ndq,ndm->nqm", self.basis(x) if basis is None else basis, self._features(x))
+        components = small_product(self.basis(x) if basis is None else basis, self._features(x))
         return components * self._scales().astype(x.dtype)
 
     def gram(
@@ -253,7 +253,7 @@ class FrameField(TangentField):
         self, x: Float[Array, "N D"], basis: Float[Array, "N D q"] | None
     ) -> tuple[Float[Array, "N q 1 d"]] | None:
         """Return the components of the frame in the basis."""
-        return None if basis is None else (jnp.einsum("ndq,ndi->nqi", basis, self.basis(x))[:, :, None, :],)
+        return None if basis is None else (small_product(basis, self.basis(x))[:, :, None, :],)
 
     def sample(self, *, key: PRNGKeyArray) -> FieldDraw:
         """Draw a vector field x [N, D] -> [N, D]."""

@@ -15,7 +15,7 @@ from rdgp.models._conditioned import log_evidence
 from rdgp.models._layers import Path, walk
 from rdgp.variational import Interdomain, Variational
 
-_GROUPS = 16  # points of a batch share a drawn function in that many groups; fewer would make noisier gradients
+_GROUPS = 64  # points of a batch share a drawn function in that many groups; fewer would make noisier gradients
 
 Carriers = tuple[Float[Array, "..."], ...] | None
 

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from rdgp.core import Numbers, compiled, square_root
+from rdgp.core import Numbers, compiled, small_product, square_root
 from rdgp.fields import Field, check_points
 from rdgp.variational._whitened import WhitenedGaussian
 
@@ -71,9 +71,15 @@ class Variational(eqx.Module):
             full = jnp.einsum("npqr,rs->nprqs", covariance, eye)
             size = mean.shape[1] * mean.shape[2]
             return mean.reshape(n, size), full.reshape(n, size, size)
-        pairs = list(zip(mixing, latents, strict=True))
-        mean = reduce(jnp.add, [jnp.einsum("nqpr,npr->nq", mix, m) for mix, (m, _) in pairs])
-        return mean, reduce(jnp.add, [jnp.einsum("napr,npqr,nbqr->nab", mix, c, mix) for mix, (_, c) in pairs])
+        means, covariances = [], []
+        for mix, (mean, covariance) in zip(mixing, latents, strict=True):
+            rows = jnp.moveaxis(mix, 1, -1)  # [N, p, r, q]
+            n, p, r, q = rows.shape
+            flat = rows.reshape(n, p * r, q)
+            means.append(small_product(flat, mean.reshape(n, p * r, 1))[..., 0])
+            half = reduce(jnp.add, [covariance[:, :, k, :, None] * rows[:, None, k] for k in range(p)])
+            covariances.append(small_product(flat, half.reshape(n, p * r, q)))
+        return reduce(jnp.add, means), reduce(jnp.add, covariances)
 
     def sample_independently(self, x: Float[Array, "N D"], key: PRNGKeyArray) -> Float[Array, "N ..."]:
         """Draw the value at each point from its marginal law, independently of the other points."""

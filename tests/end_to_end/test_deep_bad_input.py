@@ -1,0 +1,204 @@
+"""Wrong input to deep models gives one clear line; odd data give a sensible fit."""
+# ruff: noqa: E501 - one case a line reads as a table
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from rdgp import (
+    Euclidean,
+    EuclideanMatern,
+    HodgeField,
+    Matern,
+    ProjectedField,
+    ScalarField,
+    Sphere,
+    StackedField,
+    Torus,
+)
+from rdgp.inference import FitResult, fit
+from rdgp.likelihoods import Bernoulli, Gaussian, Poisson, WrappedGaussian
+from rdgp.models import DeepGP, ExactGP, deep_gp
+from rdgp.variational import InducingLocations, Interdomain, kmeans
+
+SPHERE = Sphere(2)
+ROOT = Path(__file__).parents[2]
+KEY = jax.random.key(0)
+
+
+def sphere_points(seed: int, n: int) -> np.ndarray:
+    x = np.random.default_rng(seed).normal(size=(n, 3))
+    return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
+X = jnp.asarray(sphere_points(0, 12))
+Y = X[:, 0]
+FIELD = ScalarField(SPHERE, Matern(), 2)
+HODGE = HodgeField(SPHERE, Matern(variance=0.01), Matern(variance=0.01), 1)
+TORUS = HodgeField(Torus(2), Matern(), Matern(), 1)
+HIDDEN = Interdomain(HODGE, deviation=0.1)
+MODEL = DeepGP((HIDDEN,), FIELD, Gaussian())
+POINTS = DeepGP((HIDDEN,), None, WrappedGaussian(SPHERE))
+FLAT = InducingLocations(ProjectedField(Euclidean(2), EuclideanMatern()), np.eye(2))
+
+
+def run(x: object = X, y: object = Y, model: object = MODEL, **options: object) -> FitResult:
+    return fit(model, x, y, key=KEY, progress=False, **options)
+
+
+CASES = {
+    "spaces of layers": (lambda: DeepGP((HIDDEN, Interdomain(TORUS)), None), "layer 1 leads to Sphere(2), but layer 2 starts on Torus(2)"),
+    "space of output": (lambda: DeepGP((Interdomain(TORUS),), FIELD), "layer 1 leads to Torus(2), but layer 2 starts on Sphere(2)"),
+    "scalar hidden layer": (lambda: DeepGP((Interdomain(FIELD),), FIELD), "a hidden layer needs a vector field, or a StackedField with outputs=3"),
+    "stack of wrong size": (lambda: DeepGP((Interdomain(StackedField(SPHERE, Matern(), 2, outputs=2)),), FIELD), "a StackedField with outputs=3"),
+    "no layer": (lambda: DeepGP(), "a DeepGP needs at least one layer"),
+    "points need a wrapped law": (lambda: DeepGP((HIDDEN,), None, Gaussian()), "a model without output needs WrappedGaussian(Sphere(2)), got Gaussian"),
+    "wrapped on another space": (lambda: DeepGP((HIDDEN,), None, WrappedGaussian(Torus(2))), "needs WrappedGaussian(Sphere(2))"),
+    "wrapped with output": (lambda: DeepGP((HIDDEN,), FIELD, WrappedGaussian(SPHERE)), "likelihood must be one such as Gaussian()"),
+    "mean of a tangent field": (lambda: DeepGP((), HODGE, constant_mean=True), "a constant mean needs a scalar output"),
+    "integrated over flat layers": (lambda: DeepGP((FLAT,), ScalarField(Euclidean(2), EuclideanMatern())), "an integrated output needs hidden layers on compact spaces"),
+    "x off the space": (lambda: run(x=X.at[3].mul(1.1)), "x must lie on Sphere(2): 1 of 12 rows do not, the worst is row 3"),
+    "x of wrong width": (lambda: run(x=X[:, :2]), "x must have 3 numbers along its last axis for Sphere(2), got shape (12, 2)"),
+    "NaN in x": (lambda: run(x=X.at[0, 0].set(jnp.nan)), "x must be finite, got 1 NaN"),
+    "no points": (lambda: run(x=X[:0], y=Y[:0]), "x must hold at least one point, got none"),
+    "NaN in y": (lambda: run(y=Y.at[5].set(jnp.nan)), "y must be finite, got 1 NaN or infinite values of 12, the first at index (5,)"),
+    "y of wrong length": (lambda: run(y=Y[:4]), "y must have shape (12,) for 12 points, got (4,)"),
+    "y of wrong width": (lambda: run(y=X), "y must have shape (12,) for 12 points, got (12, 3)"),
+    "tangent y of wrong width": (lambda: run(y=Y, model=DeepGP((), HODGE)), "y must have shape (12, 3)"),
+    "counts": (lambda: run(model=DeepGP((), FIELD, Poisson())), "y must hold whole numbers of at least zero for a Poisson likelihood"),
+    "classes": (lambda: run(model=DeepGP((), FIELD, Bernoulli())), "y must hold zeros and ones for a Bernoulli likelihood"),
+    "observed points off the space": (lambda: run(y=1.2 * X, model=POINTS), "y must lie on Sphere(2)"),
+    "observed points of another number": (lambda: run(y=X[:5], model=POINTS), "one point for each of the 12 of x, got 5"),
+    "batch too large": (lambda: run(batch_size=13), "batch_size must be at most the 12 points, got 13"),
+    "batch of none": (lambda: run(batch_size=0), "batch_size must be a whole number of at least 1, got 0"),
+    "steps 0": (lambda: run(steps=0), "steps must be a whole number of at least 1, got 0"),
+    "samples 0": (lambda: run(samples=0), "samples must be a whole number of at least 1, got 0"),
+    "samples of predict": (lambda: MODEL.predict(X, key=KEY, samples=0), "samples must be a whole number of at least 1, got 0"),
+    "no data yet": (lambda: MODEL.predict(X, key=KEY), "has seen no data; call fit(model, x, y, key=key)"),
+    "draw without data": (lambda: MODEL.draw(key=KEY), "has seen no data; call fit(model, x, y, key=key)"),
+    "tail too long": (lambda: Interdomain(FIELD, tail=2), "tail must leave at least one of the field's 2 levels, got 2"),
+    "negative tail": (lambda: Interdomain(FIELD, tail=-1), "tail must be a whole number of at least 0, got -1"),
+    "locations off the space": (lambda: InducingLocations(FIELD, 2 * X), "z must lie on Sphere(2)"),
+    "no locations": (lambda: InducingLocations(FIELD, X[:0]), "z must hold at least one location, got none"),
+    "no means": (lambda: kmeans(SPHERE, X, 0, key=KEY), "num must be a whole number of at least 1, got 0"),
+    "means off the space": (lambda: kmeans(SPHERE, 2 * X, 3, key=KEY), "x must lie on Sphere(2)"),
+    "outputs of deep_gp": (lambda: deep_gp(SPHERE, output=0), "outputs must be a whole number of at least 1"),
+    "locations without data": (lambda: deep_gp(SPHERE, inducing="locations"), 'inducing="locations" needs data to choose them from; pass x=...'),
+    "layers of deep_gp": (lambda: deep_gp(SPHERE, layers=0), "layers must be a whole number of at least 1, got 0"),
+    "levels of deep_gp": (lambda: deep_gp(SPHERE, levels=0), "levels must be a whole number of at least 1, got 0"),
+    "Hodge on flat space": (lambda: deep_gp(Euclidean(2)), "use ProjectedField or FrameField"),
+    "mean of a tangent deep_gp": (lambda: deep_gp(SPHERE, output="tangent", constant_mean=True), "a constant mean needs a scalar output"),
+}  # fmt: skip
+
+# of wrong types, or names that are none: the type checker of the tests would refuse them first
+UNTYPED = {
+    "field as hidden layer": (lambda: DeepGP((HODGE,), FIELD), "hidden layers are Interdomain or InducingLocations, got HodgeField"),
+    "output of wrong type": (lambda: DeepGP((HIDDEN,), "scalar"), "output must be Interdomain, InducingLocations, a field or None, got str"),
+    "not a deep model": (lambda: run(model=ExactGP(FIELD)), "fit needs a DeepGP, got ExactGP"),
+    "unknown recipe": (lambda: run(recipe="fast"), "recipe must be one of default, paper, got 'fast'"),
+    "unknown optimizer": (lambda: run(optimizer="adam"), "optimizer must come from optax, such as optax.adam(0.01), got 'adam'"),
+    "class of optimizers": (lambda: run(optimizer=optax.adam), "optimizer must come from optax"),
+    "steps 1.5": (lambda: run(steps=1.5), "steps must be a whole number of at least 1, got 1.5"),
+    "kind of tail": (lambda: Interdomain(FIELD, tail=1, tail_variances="free"), 'tail_variances must be "learned" or "fixed", got'),
+    "field of deep_gp": (lambda: deep_gp(SPHERE, field="curl"), 'field must be "hodge", "projected" or "frame", got \'curl\''),
+    "output of deep_gp": (lambda: deep_gp(SPHERE, output="vector"), 'output must be "scalar", "tangent", "point" or a number of outputs, got \'vector\''),
+    "inducing of deep_gp": (lambda: deep_gp(SPHERE, inducing="points"), 'inducing must be "interdomain" or "locations", got \'points\''),
+}  # fmt: skip
+
+# names are looked at only where a hidden layer is built
+BUGS = {
+    "field of a shallow tangent deep_gp": (lambda: deep_gp(SPHERE, layers=1, output="tangent", field="curl"), 'field must be "hodge", "projected" or "frame"'),
+    "inducing of a shallow deep_gp": (lambda: deep_gp(SPHERE, layers=1, inducing="points"), 'inducing must be "interdomain" or "locations"'),
+    "truth as number of outputs": (lambda: deep_gp(SPHERE, layers=1, output=True), "output must be"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_wrong_input_is_explained_in_one_line(name: str) -> None:
+    call, message = CASES[name]
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the text is checked below, as plain text
+        call()
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def print_errors() -> None:
+    """Print what each call raises, one line each."""
+    for name, (call, _) in {**UNTYPED, **BUGS}.items():
+        try:
+            call()
+            error = "nothing raised"
+        except Exception as caught:
+            error = f"{type(caught).__name__}: {caught}"
+        print(json.dumps([name, error]))
+
+
+@pytest.fixture(scope="module")
+def errors() -> dict[str, str]:
+    """Return what users see, in a process of its own, without the type checker."""
+    script = "from tests.end_to_end.test_deep_bad_input import print_errors; print_errors()"
+    environment = {**os.environ, "JAX_ENABLE_X64": "1"}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(line) for line in done.stdout.splitlines())
+
+
+@pytest.mark.parametrize("name", UNTYPED)
+def test_wrong_types_and_names_are_explained_in_one_line(errors: dict[str, str], name: str) -> None:
+    assert errors[name].startswith("ValueError: ")
+    assert UNTYPED[name][1] in errors[name]
+    assert "\n" not in errors[name]
+
+
+@pytest.mark.xfail(strict=True, reason="names are looked at only where a hidden layer is built")
+@pytest.mark.parametrize("name", BUGS)
+def test_wrong_names_of_shallow_models_are_explained_too(errors: dict[str, str], name: str) -> None:
+    assert errors[name].startswith("ValueError: ")
+    assert BUGS[name][1] in errors[name]
+
+
+# --- odd data ---
+
+
+def assert_sensible(fitted: FitResult, y: jax.Array, within: float) -> None:
+    assert fitted.status == "ok"
+    assert np.all(np.isfinite(fitted.history))
+    law = fitted.model.predict(X, key=KEY, samples=3)
+    assert np.all(np.isfinite(law.mean))
+    assert np.all(np.isfinite(law.observed.variance))
+    assert np.all(law.variance >= 0.0)
+    assert np.all(np.isfinite(law.log_prob(jnp.broadcast_to(y, (12,)))))
+    assert np.max(np.abs(law.mean - np.mean(y))) < within
+
+
+@pytest.mark.parametrize("value", [3.0, 0.0, -1e-6, 1e6])
+def test_constant_y(value: float) -> None:
+    y = jnp.full(12, value)
+    assert_sensible(run(y=y, steps=20), y, 0.2 * abs(value) + 1e-6)
+
+
+def test_duplicated_points_with_different_y() -> None:
+    x = jnp.concatenate([X[:6], X[:6]])
+    y = jnp.concatenate([jnp.ones(6), -jnp.ones(6)])
+    fitted = run(x=x, y=y, steps=20)
+    assert_sensible(fitted, y, 0.6)
+    assert float(fitted.model.noise_variance) > 0.5
+
+
+@pytest.mark.parametrize("value", [2.0, 0.0])
+def test_one_point(value: float) -> None:
+    y = jnp.array([value])
+    assert_sensible(run(x=X[:1], y=y, steps=20), y, 2.0 * abs(value) + 1e-3)
+
+
+def test_integers_lists_and_numpy_arrays_are_welcome() -> None:
+    fitted = run(x=np.asarray(X).tolist(), y=np.arange(12), steps=20)
+    assert_sensible(fitted, jnp.arange(12.0), 12.0)
