@@ -93,6 +93,7 @@ def fit(
     model = _prepared(model, x, explicit, key_start)
     samples = (2 if isinstance(model.output, Field) else 3) if samples is None else check_count(samples, "samples")
     model = start_shallow(model, x, y) if chosen.start == "shallow" else start_like_the_paper(model)
+    model = jax.tree.map(lambda leaf: leaf.astype(x.dtype) if eqx.is_inexact_array(leaf) else leaf, model)
     plan = _Plan(chosen, optimizer, steps, samples, batch_size)
     return _train(model, _Data(x, y, _first_carriers(model, x), key_steps), plan, progress, checkpoint, callback)
 
@@ -265,14 +266,13 @@ def _check_data(model: DeepGP, x: Numbers, y: Numbers) -> tuple[Float[Array, "N 
 
 
 def _prepared(model: DeepGP, x: Float[Array, "N D"], explicit: bool, key: PRNGKeyArray) -> DeepGP:
-    """Return the model in the data's precision, without old data, its output with an explicit posterior if asked."""
+    """Return the model without data of an earlier fit, its output with an explicit posterior if asked."""
     field = model.output
     if isinstance(field, Field) and explicit:
         spectral = all(latent.spectral for latent in field.latents)
         output = Interdomain(field) if spectral else InducingLocations(field, kmeans(field.space, x, 100, key=key))
         model = eqx.tree_at(lambda m: m.output, model, output)
-    model = eqx.tree_at(lambda m: m.data, model, None, is_leaf=lambda leaf: leaf is None)
-    return jax.tree.map(lambda leaf: leaf.astype(x.dtype) if eqx.is_inexact_array(leaf) else leaf, model)
+    return eqx.tree_at(lambda m: m.data, model, None, is_leaf=lambda leaf: leaf is None)
 
 
 def _save(state: _State, history: Float[np.ndarray, "T"], path: str | Path, summary: dict[str, Any]) -> None:

@@ -21,6 +21,9 @@ from rdgp.variational import Variational, WhitenedGaussian
 RecipeName = Literal["default", "paper"]
 
 
+_NEARLY_DETERMINISTIC = 0.01
+
+
 class Recipe(NamedTuple):
     """Numbers of a way to train."""
 
@@ -90,24 +93,25 @@ def start_shallow(model: DeepGP, x: Float[Array, "N D"], y: Float[Array, "N p r"
 def start_like_the_paper(model: DeepGP) -> DeepGP:
     """Return the model at the paper's starting point.
 
-    Every inducing variable at its prior, ν = 3/2, κ = 1, output variance 1, hidden variance 1e-4 shared by the layers
-    (each part of a Hodge field has the full value), noise 1.
+    ν = 3/2, κ = 1, output variance 1, hidden variance 1e-4 shared by the layers (each part of a Hodge field has the full
+    value), noise 1. The paper does not say how inducing variables start; as in Salimbeni and Deisenroth, those of
+    hidden layers start nearly deterministic, those of the output at their prior.
     """
     share = 1e-4 / max(len(model.hidden), 1)
-    hidden = tuple(_reset(layer, share) for layer in model.hidden)
-    model = eqx.tree_at(lambda m: (m.hidden, m.output), model, (hidden, _reset(model.output, 1.0)))
+    hidden = tuple(_reset(layer, share, _NEARLY_DETERMINISTIC) for layer in model.hidden)
+    model = eqx.tree_at(lambda m: (m.hidden, m.output), model, (hidden, _reset(model.output, 1.0, 1.0)))
     if not isinstance(model.likelihood, Gaussian):
         return model
     return eqx.tree_at(lambda m: m.likelihood, model, _keep_fixed(model.likelihood, Gaussian(1.0)))
 
 
-def _reset(part: PyTree, variance: float) -> PyTree:
-    """Set all kernels of a layer to ν = 3/2, κ = 1 and a variance, and its inducing variables to their prior."""
+def _reset(part: PyTree, variance: float, deviation: float) -> PyTree:
+    """Set all kernels of a layer to ν = 3/2, κ = 1 and a variance, and its inducing variables to a deviation."""
     start = {"_nu": 1.5, "_lengthscale": 1.0, "_variance": variance}
 
     def reset(node: PyTree) -> PyTree:
         if isinstance(node, WhitenedGaussian):
-            return jax.tree.map(jnp.zeros_like, node)
+            return WhitenedGaussian(*node.mean.shape, deviation)
         if not _is_kernel(node):
             return node
         held = {name: getattr(node, name, None) for name in start}
