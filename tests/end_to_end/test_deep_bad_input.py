@@ -158,14 +158,10 @@ def test_wrong_types_and_names_are_explained_in_one_line(errors: dict[str, str],
     assert "\n" not in errors[name]
 
 
-@pytest.mark.xfail(strict=True, reason="names are looked at only where a hidden layer is built")
 @pytest.mark.parametrize("name", BUGS)
 def test_wrong_names_of_shallow_models_are_explained_too(errors: dict[str, str], name: str) -> None:
     assert errors[name].startswith("ValueError: ")
     assert BUGS[name][1] in errors[name]
-
-
-# --- odd data ---
 
 
 def assert_sensible(fitted: FitResult, y: jax.Array, within: float) -> None:

@@ -58,10 +58,10 @@ class _Flat(eqx.Module):
         )
 
     def scales(self) -> Float[Array, "M"]:
-        return self.features(jnp.zeros(()))
+        return self.features(jnp.zeros((1, self.dim)))
 
     def levels(self) -> Int[np.ndarray, "M"]:
-        return np.asarray(self.features(jnp.zeros(())))
+        return np.asarray(self.features(jnp.zeros((1, self.dim))))
 
     def covariance(self, x: Float[Array, "N D"], y: Float[Array, "L D"]) -> Float[Array, "N L"]:
         return self.kernel.covariance(x, y)

@@ -59,7 +59,8 @@ def _integrated(model: DeepGP, batch: Batch, key: PRNGKeyArray, samples: int) ->
     if not model.hidden:
         return one(Seed(key, jnp.zeros(0)))
     half = _seeds(model, key, (-(-samples // 2),), batch.x.dtype)
-    mirrored = Seed(half.key, -half.normal)
+    others = jax.vmap(lambda own: jax.random.fold_in(own, 1))(half.key)  # locations are not mirrored, but drawn anew
+    mirrored = Seed(others, -half.normal)
     both = jax.tree.map(lambda a, b: jnp.concatenate([a, b])[:samples], half, mirrored)
     return jnp.mean(jax.lax.map(one, both))
 

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from functools import lru_cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -52,6 +53,7 @@ class _State(NamedTuple):
     """All that training changes; the parameters as one vector, which takes few operations to update."""
 
     parameters: Float[Array, "P"]
+    kept: Float[Array, "P"]  # the last with a finite bound and gradient
     optimizer: PyTree
     step: Int[Array, ""]
     bad: Int[Array, ""]
@@ -95,7 +97,8 @@ def fit(
     model = start_shallow(model, x, y) if chosen.start == "shallow" else start_like_the_paper(model)
     model = jax.tree.map(lambda leaf: leaf.astype(x.dtype) if eqx.is_inexact_array(leaf) else leaf, model)
     plan = _Plan(chosen, optimizer, steps, samples, batch_size)
-    return _train(model, _Data(x, y, _first_carriers(model, x), key_steps), plan, progress, checkpoint, callback)
+    carriers = _first_carriers(model, x) if batch_size is None else None  # of all points, too large for batches
+    return _train(model, _Data(x, y, carriers, key_steps), plan, progress, checkpoint, callback)
 
 
 class _Plan(NamedTuple):
@@ -112,9 +115,12 @@ class _Plan(NamedTuple):
             return self.optimizer
         return make_optimizer(self.recipe, learning_rates(self.recipe, parameters), self.steps)
 
-    def summary(self, n: int) -> dict[str, Any]:
+    def summary(self, data: "_Data") -> dict[str, Any]:
         """Return what must agree for one fit to go on where another stopped."""
-        return {"steps": self.steps, "samples": self.samples, "batch_size": self.batch_size, "points": n}
+        arrays = (data.x, data.y, jax.random.key_data(data.key))
+        digest = sha256(b"".join(np.asarray(array).tobytes() for array in arrays)).hexdigest()[:12]
+        numbers = {"steps": self.steps, "samples": self.samples, "batch_size": self.batch_size}
+        return {**numbers, "points": data.x.shape[0], "start": self.recipe.start, "data and key": digest}
 
 
 class _Data(NamedTuple):
@@ -137,8 +143,8 @@ def _train(
     parameters, _ = split_trainable(model)
     zero = jnp.zeros((), jnp.int32)
     vector = ravel_pytree(parameters)[0]
-    state = _State(vector, plan.chain(parameters).init(vector), zero, zero)
-    history, summary = np.zeros(0), plan.summary(data.x.shape[0])
+    state = _State(vector, vector, plan.chain(parameters).init(vector), zero, zero)
+    history, summary = np.zeros(0), plan.summary(data)
     if checkpoint is not None and Path(checkpoint).exists():
         state, history = _resume(state, checkpoint, summary)
     run = _runner(jax.default_backend())
@@ -159,7 +165,9 @@ def _train(
             status = "stopped"
     if checkpoint is not None:
         _save(state, history, checkpoint, summary)
-    fitted = _model(model, state.parameters)
+    failed = int(state.bad) > 0  # at the parameters it ended with the bound is not finite
+    status = "nan" if failed and status == "ok" else status
+    fitted = _model(model, state.kept if failed else state.parameters)
     if isinstance(fitted.output, Field):
         fitted = fitted.with_coordinates(data.x, data.y)
     return FitResult(fitted, history, status, time.monotonic() - start)
@@ -209,7 +217,8 @@ def _updated(
     moved = _on_spaces(state.parameters + change, model)
     parameters = jnp.where(good, moved, state.parameters)
     memory = jax.tree.map(lambda new, old: jnp.where(good, new, old), memory, state.optimizer)
-    return _State(parameters, memory, state.step + 1, jnp.where(good, 0, state.bad + 1))
+    kept = jnp.where(good, state.parameters, state.kept)
+    return _State(parameters, kept, memory, state.step + 1, jnp.where(good, 0, state.bad + 1))
 
 
 def _on_spaces(parameters: Float[Array, "P"], template: DeepGP) -> Float[Array, "P"]:
@@ -256,8 +265,8 @@ def _check_data(model: DeepGP, x: Numbers, y: Numbers) -> tuple[Float[Array, "N 
     x = check_points(model.space, x)
     if x.shape[0] == 0:
         raise ValueError("x must hold at least one point, got none")
-    if isinstance(model.likelihood, WrappedGaussian) or model.output_field is None:
-        y = check_points(model.space, y, "y")
+    if isinstance(model.likelihood, WrappedGaussian):
+        y = check_points(model.likelihood.space, y, "y")
         if y.shape[0] != x.shape[0]:
             raise ValueError(f"y must have one point for each of the {x.shape[0]} of x, got {y.shape[0]}")
         return x, y.astype(x.dtype)

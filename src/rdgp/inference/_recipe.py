@@ -64,7 +64,7 @@ def learning_rates(recipe: Recipe, parameters: PyTree) -> Float[Array, "P"]:
     return ravel_pytree(tree)[0]
 
 
-def start_shallow(model: DeepGP, x: Float[Array, "N D"], y: Float[Array, "N p r"], steps: int = 60) -> DeepGP:
+def start_shallow(model: DeepGP, x: Float[Array, "N D"], y: Float[Array, "N ..."], steps: int = 60) -> DeepGP:
     """Return the model with kernel, noise and mean of its output at the optimum of a model without hidden layers.
 
     The search begins with variances that fit the size of the observations. An explicit output posterior is left at its
@@ -74,8 +74,8 @@ def start_shallow(model: DeepGP, x: Float[Array, "N D"], y: Float[Array, "N p r"
     if field is None or not isinstance(model.likelihood, Gaussian):
         return model
     size = float(jnp.mean(jnp.square(y - jnp.mean(y, axis=0)) if model.mean is not None else jnp.square(y)))
-    shallow = _Shallow(_with_variance(field, max(size, 1e-12)), Gaussian(0.03 * max(size, 1e-12)), model.mean)
-    shallow = eqx.tree_at(lambda s: s.likelihood, shallow, _keep_fixed(model.likelihood, shallow.likelihood))
+    size = max(size, 1e-12)
+    shallow = _Shallow(_with_variance(field, size), _with_noise(model.likelihood, 0.03 * size), model.mean)
     free, rest = split_trainable(shallow)
     best = minimize_lbfgs(_negative_log_evidence, free, rest, x, y, steps=steps)
     found = eqx.combine(best.arguments, rest)
@@ -93,16 +93,18 @@ def start_shallow(model: DeepGP, x: Float[Array, "N D"], y: Float[Array, "N p r"
 def start_like_the_paper(model: DeepGP) -> DeepGP:
     """Return the model at the paper's starting point.
 
-    ν = 3/2, κ = 1, output variance 1, hidden variance 1e-4 shared by the layers (each part of a Hodge field has the full
-    value), noise 1. The paper does not say how inducing variables start; as in Salimbeni and Deisenroth, those of
+    ν = 3/2, κ = 1, output variance 1, hidden variance 1e-4 shared by the layers (each part of a Hodge field has the
+    full value), noise 1. The paper does not say how inducing variables start; as in Salimbeni and Deisenroth, those of
     hidden layers start nearly deterministic, those of the output at their prior.
     """
     share = 1e-4 / max(len(model.hidden), 1)
     hidden = tuple(_reset(layer, share, _NEARLY_DETERMINISTIC) for layer in model.hidden)
-    model = eqx.tree_at(lambda m: (m.hidden, m.output), model, (hidden, _reset(model.output, 1.0, 1.0)))
+    model = eqx.tree_at(lambda m: m.hidden, model, hidden)
+    if model.output is not None:
+        model = eqx.tree_at(lambda m: m.output, model, _reset(model.output, 1.0, 1.0))
     if not isinstance(model.likelihood, Gaussian):
         return model
-    return eqx.tree_at(lambda m: m.likelihood, model, _keep_fixed(model.likelihood, Gaussian(1.0)))
+    return eqx.tree_at(lambda m: m.likelihood, model, _with_noise(model.likelihood, 1.0))
 
 
 def _reset(part: PyTree, variance: float, deviation: float) -> PyTree:
@@ -111,7 +113,7 @@ def _reset(part: PyTree, variance: float, deviation: float) -> PyTree:
 
     def reset(node: PyTree) -> PyTree:
         if isinstance(node, WhitenedGaussian):
-            return WhitenedGaussian(*node.mean.shape, deviation)
+            return WhitenedGaussian(node.mean.shape[0], node.mean.shape[1], deviation=deviation)
         if not _is_kernel(node):
             return node
         held = {name: getattr(node, name, None) for name in start}
@@ -155,8 +157,12 @@ def _is_kernel(node: object) -> bool:
     return isinstance(node, Matern | EuclideanMatern)
 
 
-def _keep_fixed(old: Gaussian, new: Gaussian) -> Gaussian:
-    return new if old._noise_variance.trainable else old
+def _with_noise(likelihood: Gaussian, variance: float) -> Gaussian:
+    """Set the noise variance unless it is fixed; its precision stays."""
+    raw = likelihood._noise_variance.raw
+    if not likelihood._noise_variance.trainable:
+        return likelihood
+    return eqx.tree_at(lambda g: g._noise_variance.raw, likelihood, jnp.full_like(raw, jnp.log(variance)))
 
 
 def optimal_output(model: DeepGP, x: Float[Array, "N D"], y: Float[Array, "N p r"]) -> Variational:

@@ -43,6 +43,8 @@ def deep_gp(
     fit the space. `inducing="locations"` chooses locations among the data `x` by k-means.
     """
     count = check_count(layers, "layers")
+    _check_name(field, "field", ("hodge", "projected", "frame"))
+    _check_name(inducing, "inducing", ("interdomain", "locations"))
     hidden_count = count if output == "point" else count - 1
     fields = [_hidden_field(space, field, levels) for _ in range(hidden_count)]
     families = [_family(hidden, inducing, num_inducing, x, key) for hidden in fields]
@@ -52,10 +54,14 @@ def deep_gp(
     return DeepGP(tuple(families), last, Gaussian(0.1), constant_mean=constant_mean)
 
 
+def _check_name(name: str, what: str, names: tuple[str, ...]) -> None:
+    if name not in names:
+        quoted = [f'"{known}"' for known in names]
+        raise ValueError(f"{what} must be {', '.join(quoted[:-1])} or {quoted[-1]}, got {name!r}")
+
+
 def _hidden_field(space: Space, name: FieldName, levels: int | None) -> TangentField:
     fields = {"hodge": _hodge, "projected": _projected, "frame": _frame}
-    if name not in fields:
-        raise ValueError(f'field must be "hodge", "projected" or "frame", got {name!r}')
     return fields[name](space, levels, _HIDDEN_FIELDS, _HIDDEN_VARIANCE)
 
 
@@ -68,7 +74,7 @@ def _output_field(space: Space, name: FieldName, output: str | int, levels: int 
     kernel = _kernel(space, 1.0)
     if output == "scalar":
         return ScalarField(space, kernel, levels)
-    if isinstance(output, int):
+    if isinstance(output, int) and not isinstance(output, bool):
         return StackedField(space, kernel, levels, outputs=output)
     raise ValueError(f'output must be "scalar", "tangent", "point" or a number of outputs, got {output!r}')
 
@@ -119,8 +125,6 @@ def _kernel(space: Space, variance: float) -> Matern | EuclideanMatern | tuple:
 def _family(field: Field, inducing: str, num: int, x: Numbers | None, key: PRNGKeyArray | None) -> Variational:
     if inducing == "interdomain":
         return Interdomain(field, deviation=_HIDDEN_DEVIATION)
-    if inducing != "locations":
-        raise ValueError(f'inducing must be "interdomain" or "locations", got {inducing!r}')
     if x is None:
         raise ValueError('inducing="locations" needs data to choose them from; pass x=...')
     z: Float[Array, "m D"] = kmeans(field.space, x, num, key=jax.random.key(0) if key is None else key)

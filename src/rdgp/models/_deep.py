@@ -96,10 +96,12 @@ class DeepGP(eqx.Module):
     def predict(self, x: Numbers, *, key: PRNGKeyArray, samples: int = 10) -> Prediction | PointPrediction:
         """Return the law at each point: a mixture over draws of the hidden layers, shared by all points."""
         x = check_points(self.space, x)
+        if x.shape[0] == 0:
+            raise ValueError("x must hold at least one point, got none")
         keys = jax.random.split(key, check_count(samples, "samples"))
         if isinstance(self.likelihood, WrappedGaussian):
             pieces = [jnp.concatenate([_points(self, k, part) for part in _parts(x)]) for k in keys]
-            return PointPrediction(self.space, jnp.stack(pieces), self.likelihood)
+            return PointPrediction(self.likelihood.space, jnp.stack(pieces), self.likelihood)
         members = [self._member(k, x) for k in keys]
         means, covariances = (jnp.stack(part) for part in zip(*members, strict=True))
         field = self.output_field

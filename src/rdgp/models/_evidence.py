@@ -25,7 +25,8 @@ def _by_features(
 ) -> tuple[Float[Array, ""], Residuals]:
     (n, m), r = psi.shape, y.shape[1]
     factor, solution = posterior_by_features(psi, y, noise)
-    fit = (jnp.sum(y * y) - jnp.sum((psi.T @ y) * solution)) / noise
+    residual = y - psi @ solution  # yᵀ(K + σ²)⁻¹y = |y - Ψw|²/σ² + |w|², a sum without cancellation
+    fit = jnp.sum(jnp.square(residual)) / noise + jnp.sum(jnp.square(solution))
     log_det = 2.0 * jnp.sum(jnp.log(jnp.diagonal(factor))) + (n - m) * jnp.log(noise)
     return -0.5 * (fit + r * (log_det + n * jnp.log(2.0 * jnp.pi))), (psi, y, noise, factor, solution)
 

@@ -72,6 +72,8 @@ class ExactGP(eqx.Module):
     def predict(self, x: Numbers) -> Prediction:
         """Return the posterior law at each point."""
         x = check_points(self.field.space, x)
+        if x.shape[0] == 0:
+            raise ValueError("x must hold at least one point, got none")
         posterior = self._conditioned()
         pieces = [_moments(posterior, x[i : i + _BATCH]) for i in range(0, max(x.shape[0], 1), _BATCH)]
         mean, covariance = (jnp.concatenate(part) for part in zip(*pieces, strict=True))

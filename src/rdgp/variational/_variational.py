@@ -47,7 +47,7 @@ class Variational(eqx.Module):
 
     def kl(self) -> Float[Array, ""]:
         """Return the divergence of the inducing variables from their prior."""
-        return sum((block.kl() for block in self.blocks), start=jnp.zeros(()))
+        return reduce(jnp.add, [block.kl() for block in self.blocks])
 
     def moments(self, x: Numbers) -> tuple[Float[Array, "N ..."], Float[Array, "N ..."]]:
         """Return mean and covariance of the values at each point: [N] and [N], or [N, P] and [N, P, P]."""
