@@ -8,7 +8,7 @@ QUIET := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
 	XLA_FLAGS="--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1" JAX_PLATFORMS=cpu
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format bench clean
+.PHONY: help demo test check format bench quality clean
 
 help:  ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile
@@ -30,6 +30,10 @@ format: .venv/.dev  ## Fix formatting and simple lint
 
 bench: .venv/.dev  ## Print the table of speeds, as ratios
 	$(QUIET) $(BIN)/python benchmarks/foundation.py
+	$(QUIET) $(BIN)/python benchmarks/deep.py
+
+quality: .venv/.dev  ## Print how well deep models predict (needs RDGP_DATA)
+	$(QUIET) $(BIN)/python benchmarks/quality.py
 
 clean:  ## Remove the environment and caches
 	rm -rf .venv .mypy_cache .ruff_cache .hypothesis $(OUTPUT)

@@ -6,12 +6,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rdgp.core import split_trainable
+from rdgp.core import Prior, split_trainable
 from rdgp.fields import ScalarField
-from rdgp.kernels import EuclideanMatern, Heat, Matern
+from rdgp.kernels import EuclideanMatern, Gamma, Heat, LogNormal, Matern
+from rdgp.models import ExactGP
 from rdgp.spaces import Euclidean, Sphere
 from rdgp.spectra import scalar_spectrum
 from tests.cases import points
@@ -84,3 +86,24 @@ def test_single_precision_kernels_agree_at_the_extremes() -> None:
             field = ScalarField(Sphere(2), Matern(nu, lengthscale), levels=13)
             single = field.covariance(x.astype(jnp.float32), x.astype(jnp.float32))
             np.testing.assert_allclose(single, field.covariance(x, x), atol=2e-5)
+
+
+@pytest.mark.parametrize(
+    ("prior", "theirs"),
+    [
+        (Gamma(2.0, 0.15), scipy.stats.gamma(2.0, scale=1 / 0.15)),
+        (LogNormal(0.5, 0.7), scipy.stats.lognorm(0.7, scale=0.5)),
+    ],
+)
+def test_densities_of_priors(prior: Prior, theirs: scipy.stats.rv_continuous) -> None:
+    values = np.array([0.01, 0.3, 1.0, 8.0])
+    np.testing.assert_allclose(prior.log_density(jnp.asarray(values)), theirs.logpdf(values), rtol=1e-10)
+
+
+def test_a_strong_prior_decides() -> None:
+    x = points(Sphere(2), 0, 20)
+    kernel = Matern(1.5, 0.5, 1.0, fixed=("nu",), prior={"variance": LogNormal(3.0, 1e-4)})
+    fitted = ExactGP(ScalarField(Sphere(2), kernel, levels=4), 0.1).fit(x, x[:, 0], progress=False)
+    assert float(fitted.field.prior.components[0].kernel.variance) == pytest.approx(3.0, rel=1e-2)
+    with pytest.raises(ValueError, match="prior takes a dict"):
+        Matern(prior={"width": LogNormal(1.0, 1.0)})

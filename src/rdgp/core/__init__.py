@@ -23,14 +23,18 @@ from rdgp.core._linalg import (
     solve_lower,
     square_root,
 )
-from rdgp.core._parameters import Parameter, split_trainable
+from rdgp.core._parameters import Parameter, log_prior, split_trainable
+from rdgp.core._priors import Gamma, LogNormal, Prior
 from rdgp.core._progress import Progress
 from rdgp.core._safe import angle_over_sine, normalize, safe_norm, stumpff
 from rdgp.core._types import Numbers
 
 __all__ = [
+    "Gamma",
+    "LogNormal",
     "Numbers",
     "Parameter",
+    "Prior",
     "Progress",
     "angle_over_sine",
     "as_float_array",
@@ -42,6 +46,7 @@ __all__ = [
     "inverse_from_cholesky",
     "is_concrete",
     "jittered_cholesky",
+    "log_prior",
     "normalize",
     "orthogonal_complement",
     "outer_last_axis",

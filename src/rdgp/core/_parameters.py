@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
+from rdgp.core._priors import Prior
 from rdgp.core._types import Numbers
 
 T = TypeVar("T")
@@ -26,6 +27,7 @@ class Parameter(eqx.Module):
     raw: Float[Array, "..."]
     constraint: Literal["positive", "real"] = eqx.field(static=True)
     trainable: bool = eqx.field(static=True)
+    prior: Prior | None = eqx.field(static=True)
 
     def __init__(
         self,
@@ -34,6 +36,7 @@ class Parameter(eqx.Module):
         *,
         name: str,
         trainable: bool = True,
+        prior: Prior | None = None,
     ) -> None:
         number = np.asarray(value, dtype=np.float64)
         if not np.all(np.isfinite(number)) or (constraint == "positive" and not np.all(number > 0.0)):
@@ -42,6 +45,7 @@ class Parameter(eqx.Module):
         self.raw = jnp.asarray(np.log(number) if constraint == "positive" else number, dtype=float)
         self.constraint = constraint
         self.trainable = trainable
+        self.prior = prior
 
     @property
     def value(self) -> Float[Array, "..."]:
@@ -59,3 +63,10 @@ def split_trainable(tree: T) -> tuple[T, T]:
     spec = jax.tree.map(mark, tree, is_leaf=lambda node: isinstance(node, Parameter))
     trainable, rest = eqx.partition(tree, spec)
     return trainable, rest
+
+
+def log_prior(tree: PyTree) -> Float[Array, ""]:
+    """Return the log density of all parameters of a tree that have a prior."""
+    nodes = jax.tree.leaves(tree, is_leaf=lambda node: isinstance(node, Parameter))
+    held = [node for node in nodes if isinstance(node, Parameter) and node.prior is not None]
+    return sum((jnp.sum(node.prior.log_density(node.value)) for node in held if node.prior), start=jnp.zeros(()))

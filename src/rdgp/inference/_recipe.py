@@ -9,12 +9,12 @@ import optax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
-from rdgp.core import Parameter, split_trainable
+from rdgp.core import Parameter, log_prior, split_trainable
 from rdgp.fields import Field
 from rdgp.kernels import EuclideanMatern, Matern
 from rdgp.likelihoods import Gaussian
 from rdgp.models import DeepGP
-from rdgp.models._conditioned import log_evidence
+from rdgp.models._conditioned import log_evidence, uses_features
 from rdgp.optimize import minimize_lbfgs
 from rdgp.variational import Variational, WhitenedGaussian
 
@@ -22,21 +22,28 @@ RecipeName = Literal["default", "paper"]
 
 
 _NEARLY_DETERMINISTIC = 0.01
+_ENOUGH = 1500  # observed numbers from which the kernel is learned before training
 
 
 class Recipe(NamedTuple):
     """Numbers of a way to train."""
 
     steps: int
+    steps_for_many: int  # where the evidence by the kernel makes a step dear
     variational_rate: float
     rate: float
     warm_up: int  # steps over which the rates rise; 0 keeps them constant throughout
     start: Literal["shallow", "paper"]  # begin at the solution of the output layer alone, or where the paper does
 
+    def default_steps(self, model: DeepGP, numbers: int) -> int:
+        """Return how many steps to take for a number of observed numbers."""
+        dear = isinstance(model.output, Field) and not uses_features(model.output, numbers) and numbers > _ENOUGH
+        return self.steps_for_many if dear else self.steps
+
 
 RECIPES = {
-    "default": Recipe(steps=400, variational_rate=0.02, rate=0.05, warm_up=20, start="shallow"),
-    "paper": Recipe(steps=1000, variational_rate=0.01, rate=0.01, warm_up=0, start="paper"),
+    "default": Recipe(steps=400, steps_for_many=150, variational_rate=0.02, rate=0.05, warm_up=20, start="shallow"),
+    "paper": Recipe(steps=1000, steps_for_many=1000, variational_rate=0.01, rate=0.01, warm_up=0, start="paper"),
 }
 
 
@@ -77,7 +84,8 @@ def start_shallow(model: DeepGP, x: Float[Array, "N D"], y: Float[Array, "N ..."
     size = max(size, 1e-12)
     shallow = _Shallow(_with_variance(field, size), _with_noise(model.likelihood, 0.03 * size), model.mean)
     free, rest = split_trainable(shallow)
-    best = minimize_lbfgs(_negative_log_evidence, free, rest, x, y, steps=steps)
+    x_some, y_some = _some(field, x, y)
+    best = minimize_lbfgs(_negative_log_evidence, free, rest, x_some, y_some, steps=steps)
     found = eqx.combine(best.arguments, rest)
     if not jnp.isfinite(best.value):
         return model
@@ -125,6 +133,13 @@ def _reset(part: PyTree, variance: float, deviation: float) -> PyTree:
     return jax.tree.map(reset, part, is_leaf=lambda node: isinstance(node, WhitenedGaussian) or _is_kernel(node))
 
 
+def _some(field: Field, x: Float[Array, "N D"], y: Float[Array, "N p r"]) -> tuple[Array, Array]:
+    """Return every so many of the points where all of them would make the search dear."""
+    numbers = x.shape[0] * y.shape[1]
+    stride = 1 if uses_features(field, numbers) else -(-numbers // _ENOUGH)
+    return x[::stride], y[::stride]
+
+
 class _Shallow(eqx.Module):
     field: Field
     likelihood: Gaussian
@@ -136,7 +151,8 @@ def _negative_log_evidence(
 ) -> Float[Array, ""]:
     shallow = eqx.combine(free, rest)
     offset = 0.0 if shallow.mean is None else shallow.mean.value.astype(x.dtype)
-    return -log_evidence(shallow.field, shallow.likelihood.noise_variance, x, shallow.field.basis(x), y - offset)
+    evidence = log_evidence(shallow.field, shallow.likelihood.noise_variance, x, shallow.field.basis(x), y - offset)
+    return -evidence - log_prior(shallow)
 
 
 def _with_variance(field: Field, size: float) -> Field:

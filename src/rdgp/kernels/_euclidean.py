@@ -1,7 +1,7 @@
 """Matérn and squared exponential kernels on Euclidean space, in closed form."""
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import reduce
 
 import equinox as eqx
@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from rdgp.core import Numbers, Parameter
-from rdgp.kernels._matern import check_fixed
+from rdgp.core import Numbers, Parameter, Prior
+from rdgp.kernels._matern import check_fixed, check_prior
 
 _SMOOTHNESS = (0.5, 1.5, 2.5, math.inf)
 
@@ -26,14 +26,25 @@ class EuclideanMatern(eqx.Module):
     _variance: Parameter
 
     def __init__(
-        self, nu: float = 1.5, lengthscale: Numbers = 1.0, variance: float = 1.0, *, fixed: Collection[str] = ()
+        self,
+        nu: float = 1.5,
+        lengthscale: Numbers = 1.0,
+        variance: float = 1.0,
+        *,
+        fixed: Collection[str] = (),
+        prior: Mapping[str, Prior] | None = None,
     ) -> None:
         if nu not in _SMOOTHNESS:
             raise ValueError(f"nu must be 0.5, 1.5, 2.5 or inf on Euclidean space, got {nu}")
-        held = check_fixed(fixed, ("lengthscale", "variance"))
+        names = ("lengthscale", "variance")
+        held, priors = check_fixed(fixed, names), check_prior(prior, names)
+
+        def parameter(value: Numbers, name: str) -> Parameter:
+            return Parameter(value, name=name, trainable=name not in held, prior=priors.get(name))
+
         self.nu = float(nu)
-        self._lengthscale = Parameter(lengthscale, name="lengthscale", trainable="lengthscale" not in held)
-        self._variance = Parameter(variance, name="variance", trainable="variance" not in held)
+        self._lengthscale = parameter(lengthscale, "lengthscale")
+        self._variance = parameter(variance, "variance")
 
     @property
     def lengthscale(self) -> Float[Array, "*d"]:

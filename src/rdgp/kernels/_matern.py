@@ -1,7 +1,7 @@
 """Matérn and heat kernels on compact manifolds: weights of the levels of a spectrum."""
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import equinox as eqx
 import jax
@@ -9,9 +9,19 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from rdgp.core import Parameter
+from rdgp.core import Parameter, Prior
 
 _NAMES = ("nu", "lengthscale", "variance")
+
+
+def check_prior(prior: Mapping[str, Prior] | None, names: tuple[str, ...]) -> Mapping[str, Prior]:
+    """Return the priors of parameters by name, or raise on an unknown name or something that is no prior."""
+    given = {} if prior is None else dict(prior)
+    if any(name not in names or not isinstance(value, Prior) for name, value in given.items()):
+        raise ValueError(
+            f'prior takes a dict such as {{"variance": Gamma(2.0, 0.15)}} over {", ".join(names)}, got {prior}'
+        )
+    return given
 
 
 def check_fixed(fixed: Collection[str], names: tuple[str, ...]) -> frozenset[str]:
@@ -26,7 +36,8 @@ def check_fixed(fixed: Collection[str], names: tuple[str, ...]) -> frozenset[str
 class Matern(eqx.Module):
     """The Matérn kernel of smoothness ν; ν = ∞ is the heat kernel.
 
-    log Φ(λ) = -(ν + d/2) log(1 + κ² λ / (2 ν)), or -κ² λ / 2 for ν = ∞. Every number is learned unless in `fixed`.
+    log Φ(λ) = -(ν + d/2) log(1 + κ² λ / (2 ν)), or -κ² λ / 2 for ν = ∞. Every number is learned unless in `fixed`;
+    `prior` gives some of them a prior density, which training adds to its objective.
 
     >>> round(float(Matern(nu=2.5, lengthscale=0.3, fixed=("nu",)).nu), 3)
     2.5
@@ -37,13 +48,23 @@ class Matern(eqx.Module):
     _variance: Parameter
 
     def __init__(
-        self, nu: float = 1.5, lengthscale: float = 1.0, variance: float = 1.0, *, fixed: Collection[str] = ()
+        self,
+        nu: float = 1.5,
+        lengthscale: float = 1.0,
+        variance: float = 1.0,
+        *,
+        fixed: Collection[str] = (),
+        prior: Mapping[str, Prior] | None = None,
     ) -> None:
-        held = check_fixed(fixed, _NAMES)
+        held, priors = check_fixed(fixed, _NAMES), check_prior(prior, _NAMES)
+
+        def parameter(value: float, name: str) -> Parameter:
+            return Parameter(value, name=name, trainable=name not in held, prior=priors.get(name))
+
         heat = isinstance(nu, float) and math.isinf(nu) and nu > 0
-        self._nu = None if heat else Parameter(nu, name="nu", trainable="nu" not in held)
-        self._lengthscale = Parameter(lengthscale, name="lengthscale", trainable="lengthscale" not in held)
-        self._variance = Parameter(variance, name="variance", trainable="variance" not in held)
+        self._nu = None if heat else parameter(nu, "nu")
+        self._lengthscale = parameter(lengthscale, "lengthscale")
+        self._variance = parameter(variance, "variance")
         if any(p is not None and p.raw.ndim for p in (self._nu, self._lengthscale, self._variance)):
             raise ValueError("Matern takes one number each for nu, lengthscale and variance; got a list")
 

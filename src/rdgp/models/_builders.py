@@ -68,7 +68,7 @@ def _hidden_field(space: Space, name: FieldName, levels: int | None) -> TangentF
 def _output_field(space: Space, name: FieldName, output: str | int, levels: int | None) -> Field:
     if output == "tangent":
         fields = {"hodge": _hodge, "projected": _projected, "frame": _frame}
-        return fields[name](space, levels, 4 * _OUTPUT_FEATURES, 1.0)
+        return fields[name](space, levels, 8 * _OUTPUT_FEATURES, 1.0)
     if levels is None and not _is_flat(space):
         levels = _levels(lambda k: scalar_spectrum(space, k).num_features, _OUTPUT_FEATURES)
     kernel = _kernel(space, 1.0)

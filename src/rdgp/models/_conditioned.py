@@ -19,8 +19,11 @@ Basis = Float[Array, "N P q"] | None
 
 
 def uses_features(field: Field, num_numbers: int) -> bool:
-    """Tell whether a field has features, and fewer than there are observed numbers: then they are the cheaper way."""
-    return all(latent.spectral for latent in field.latents) and field.scales().size < num_numbers
+    """Tell whether a field has features, and so few that they are the cheaper way to the evidence and its gradient.
+
+    By m features it takes about 4 n m² + 1.7 m³ operations, by the kernel 1.7 n³.
+    """
+    return all(latent.spectral for latent in field.latents) and field.scales().size < 0.55 * num_numbers
 
 
 def log_evidence(

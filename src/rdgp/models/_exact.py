@@ -4,7 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from rdgp.core import Numbers, Progress, check_count, split_trainable
+from rdgp.core import Numbers, Progress, check_count, log_prior, split_trainable
 from rdgp.fields import Field, FieldDraw, check_points
 from rdgp.likelihoods import Gaussian
 from rdgp.models._conditioned import Conditioned, ConditionedDraw, draw_conditioned, log_evidence
@@ -43,12 +43,12 @@ class ExactGP(eqx.Module):
         return -_negative_log_evidence(*split_trainable(self._prior()), *self._check(x, y))
 
     def fit(self, x: Numbers, y: Numbers, *, steps: int = 200, progress: bool = True) -> "ExactGP":
-        """Maximise the marginal likelihood by L-BFGS and return the model conditioned on the data."""
+        """Maximise the marginal likelihood, times priors if any, by L-BFGS and return the model given the data."""
         x, y = self._check(x, y)
         free, rest = split_trainable(self._prior())
         with Progress("fit", check_count(steps, "steps"), enabled=progress) as bar:
             best = minimize_lbfgs(
-                _negative_log_evidence,
+                _objective,
                 free,
                 rest,
                 x,
@@ -134,6 +134,10 @@ def _negative_log_evidence(
 ) -> Float[Array, ""]:
     gp = eqx.combine(free, rest)
     return -log_evidence(gp.field, gp.noise_variance, x, None, gp.field.coordinates(x, y))
+
+
+def _objective(free: ExactGP, rest: ExactGP, x: Float[Array, "N D"], y: Float[Array, "N ..."]) -> Float[Array, ""]:
+    return _negative_log_evidence(free, rest, x, y) - log_prior(eqx.combine(free, rest))
 
 
 @eqx.filter_jit
