@@ -4,8 +4,11 @@ BIN := .venv/bin
 OUTPUT ?= demo-output
 
 # Two cores are not fought over: one thread for each of XLA and BLAS in every worker.
-QUIET := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
-	XLA_FLAGS="--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1" JAX_PLATFORMS=cpu
+ONE_THREAD := --xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1
+QUIET := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 XLA_FLAGS="$(ONE_THREAD)" JAX_PLATFORMS=cpu
+# Tests compile much and run little, so they compile with little optimization.
+QUICK := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 JAX_PLATFORMS=cpu \
+	XLA_FLAGS="$(ONE_THREAD) --xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0"
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check format bench quality clean
@@ -17,7 +20,7 @@ demo: .venv/.plot  ## Fit a posterior on the sphere and draw it
 	$(BIN)/python examples/posterior_on_the_sphere.py $(OUTPUT)
 
 test: .venv/.dev  ## Run all tests
-	$(QUIET) $(BIN)/python -m pytest -n 2 --dist loadgroup -q
+	$(QUICK) $(BIN)/python -m pytest -n 2 --dist loadgroup -q
 
 check: .venv/.dev  ## Lint, formatting, types
 	$(BIN)/ruff check .

@@ -315,8 +315,8 @@ def test_forged_file_without_fault_loads(tmp_path: Path) -> None:
 
 def test_names_of_classes_are_short_where_exported_and_lead_back() -> None:
     assert _classes.class_name(HodgeField) == "fields.HodgeField"
-    assert _classes.class_name(type(ExactGP(FIELD).condition(points(Sphere(2), 0), jnp.ones(5)).data)) == (
-        "models._exact._Conditioned"
+    assert _classes.class_name(type(ExactGP(FIELD).condition(points(Sphere(2), 0), jnp.ones(5)).posterior)) == (
+        "models._conditioned.Conditioned"
     )
     assert _classes.find_class("fields._tangent.HodgeField") is HodgeField
     rooms = [path.name for path in Path(rdgp.__file__).parent.iterdir() if path.is_dir()]
