@@ -318,7 +318,7 @@ def test_names_of_classes_are_short_where_exported_and_lead_back() -> None:
     assert _classes.class_name(type(ExactGP(FIELD).condition(points(Sphere(2), 0), jnp.ones(5)).posterior)) == (
         "models._conditioned.Conditioned"
     )
-    assert _classes.find_class("fields._tangent.HodgeField") is HodgeField
+    assert _classes.find_class("fields._hodge.HodgeField") is HodgeField
     rooms = [path.name for path in Path(rdgp.__file__).parent.iterdir() if path.is_dir()]
     for room in rooms:
         for name, cls in _classes._classes_of_room(room).items():
