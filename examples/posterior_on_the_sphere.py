@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rdgp import ExactGP, HodgeField, Matern, ScalarField, Sphere
+from rdgp.core import require
 
 SPHERE = Sphere(2)
 VIEW_LATITUDE, VIEW_LONGITUDE = np.deg2rad(25.0), np.deg2rad(35.0)
@@ -88,11 +89,8 @@ def fibonacci(n: int) -> np.ndarray:
 
 def draw(path: Path, scalar: tuple, vector: tuple) -> None:
     """Draw truth, posterior mean and uncertainty of both fits."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
+    require("matplotlib", "plot").use("Agg")
+    plt = require("matplotlib.pyplot", "plot")
     points, turn = globe()
     flat = jnp.asarray(points.reshape(-1, 3))
     figure, rows = plt.subplots(2, 3, figsize=(12.5, 7.6), layout="constrained")

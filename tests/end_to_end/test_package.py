@@ -5,7 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import rdgp
+from rdgp.core import require
 
 ROOMS = [
     *("core", "spaces", "spectra", "kernels", "fields", "likelihoods", "variational", "optimize", "models", "io"),
@@ -55,3 +58,9 @@ def test_everything_works_in_single_precision() -> None:
         "print(p.mean.dtype, bool(jnp.all(jnp.isfinite(p.covariance))))"
     )
     assert printed == "float32 True"
+
+
+def test_a_missing_extra_is_named() -> None:
+    assert require("json", "plot").__name__ == "json"
+    with pytest.raises(ImportError, match=r"needs notthere.*pip install 'rdgp\[plot\]'"):
+        require("notthere.inside", "plot")

@@ -13,6 +13,7 @@ from rdgp.core._checks import (
     is_concrete,
 )
 from rdgp.core._compile import compiled
+from rdgp.core._extras import require
 from rdgp.core._linalg import (
     inverse_from_cholesky,
     jittered_cholesky,
@@ -50,6 +51,7 @@ __all__ = [
     "normalize",
     "orthogonal_complement",
     "outer_last_axis",
+    "require",
     "safe_norm",
     "small_product",
     "solve_cholesky",
