@@ -8,7 +8,7 @@ ONE_THREAD := --xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1
 QUIET := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 XLA_FLAGS="$(ONE_THREAD)" JAX_PLATFORMS=cpu
 # Tests compile much and run little, so they compile with little optimization.
 QUICK := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 JAX_PLATFORMS=cpu \
-	XLA_FLAGS="$(ONE_THREAD) --xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0"
+	XLA_FLAGS="$(ONE_THREAD) --xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=1"
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check format bench quality clean

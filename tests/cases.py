@@ -62,7 +62,6 @@ FIELDS: dict[str, Callable[[], Field]] = {
     "projected-sphere": lambda: ProjectedField(Sphere(2), _rough, levels=5),
     "projected-rotations": lambda: ProjectedField(Rotations(), _rough, levels=3),
     "projected-product": lambda: ProjectedField(_mixed, _rough, levels=4),
-    "projected-pose": lambda: ProjectedField(_pose, (_rough, _flat), levels=1),
     "frame-sphere": lambda: FrameField(Sphere(2), _rough, levels=5),
     "frame-east-north": lambda: FrameField(Sphere(2), _rough, levels=5, frame="east_north"),
     "frame-rotations": lambda: FrameField(Rotations(), _rough, levels=3),

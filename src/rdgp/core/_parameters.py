@@ -65,8 +65,8 @@ def split_trainable(tree: T) -> tuple[T, T]:
     return trainable, rest
 
 
-def log_prior(tree: PyTree) -> Float[Array, ""]:
-    """Return the log density of all parameters of a tree that have a prior."""
+def log_prior(tree: PyTree) -> Float[Array, ""] | float:
+    """Return the log density of all parameters of a tree that have a prior, zero if none has."""
     nodes = jax.tree.leaves(tree, is_leaf=lambda node: isinstance(node, Parameter))
     held = [node for node in nodes if isinstance(node, Parameter) and node.prior is not None]
-    return sum((jnp.sum(node.prior.log_density(node.value)) for node in held if node.prior), start=jnp.zeros(()))
+    return sum((jnp.sum(node.prior.log_density(node.value)) for node in held if node.prior), start=0.0)
