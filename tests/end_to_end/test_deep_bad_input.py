@@ -111,10 +111,6 @@ UNTYPED = {
     "field of deep_gp": (lambda: deep_gp(SPHERE, field="curl"), 'field must be "hodge", "projected" or "frame", got \'curl\''),
     "output of deep_gp": (lambda: deep_gp(SPHERE, output="vector"), 'output must be "scalar", "tangent", "point" or a number of outputs, got \'vector\''),
     "inducing of deep_gp": (lambda: deep_gp(SPHERE, inducing="points"), 'inducing must be "interdomain" or "locations", got \'points\''),
-}  # fmt: skip
-
-# names are looked at only where a hidden layer is built
-BUGS = {
     "field of a shallow tangent deep_gp": (lambda: deep_gp(SPHERE, layers=1, output="tangent", field="curl"), 'field must be "hodge", "projected" or "frame"'),
     "inducing of a shallow deep_gp": (lambda: deep_gp(SPHERE, layers=1, inducing="points"), 'inducing must be "interdomain" or "locations"'),
     "truth as number of outputs": (lambda: deep_gp(SPHERE, layers=1, output=True), "output must be"),
@@ -132,7 +128,7 @@ def test_wrong_input_is_explained_in_one_line(name: str) -> None:
 
 def print_errors() -> None:
     """Print what each call raises, one line each."""
-    for name, (call, _) in {**UNTYPED, **BUGS}.items():
+    for name, (call, _) in UNTYPED.items():
         try:
             call()
             error = "nothing raised"
@@ -156,12 +152,6 @@ def test_wrong_types_and_names_are_explained_in_one_line(errors: dict[str, str],
     assert errors[name].startswith("ValueError: ")
     assert UNTYPED[name][1] in errors[name]
     assert "\n" not in errors[name]
-
-
-@pytest.mark.parametrize("name", BUGS)
-def test_wrong_names_of_shallow_models_are_explained_too(errors: dict[str, str], name: str) -> None:
-    assert errors[name].startswith("ValueError: ")
-    assert BUGS[name][1] in errors[name]
 
 
 def assert_sensible(fitted: FitResult, y: jax.Array, within: float) -> None:

@@ -15,12 +15,12 @@ from rdgp.core._checks import (
 from rdgp.core._compile import compiled
 from rdgp.core._extras import require
 from rdgp.core._linalg import (
+    as_matrix,
     inverse_from_cholesky,
     jittered_cholesky,
     orthogonal_complement,
     outer_last_axis,
     small_product,
-    solve_cholesky,
     solve_lower,
     square_root,
 )
@@ -39,6 +39,7 @@ __all__ = [
     "Progress",
     "angle_over_sine",
     "as_float_array",
+    "as_matrix",
     "check_count",
     "check_finite",
     "check_last_axis",
@@ -54,7 +55,6 @@ __all__ = [
     "require",
     "safe_norm",
     "small_product",
-    "solve_cholesky",
     "solve_lower",
     "split_trainable",
     "square_root",

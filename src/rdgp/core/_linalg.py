@@ -21,9 +21,10 @@ def solve_lower(factor: Float[Array, "n n"], right: Float[Array, "n m"]) -> Floa
     return solve_triangular(factor, right, lower=True)
 
 
-def solve_cholesky(factor: Float[Array, "n n"], right: Float[Array, "n m"]) -> Float[Array, "n m"]:
-    """Solve L Lᵀ z = b for a lower-triangular L."""
-    return solve_triangular(factor, solve_lower(factor, right), lower=True, trans=1)
+def as_matrix(covariance: Float[Array, "N p L q"]) -> Float[Array, "n l"]:
+    """View a covariance between p numbers at each of N points and q at each of L as a matrix, n = N p, l = L q."""
+    n, p, m, q = covariance.shape
+    return covariance.reshape(n * p, m * q)
 
 
 def inverse_from_cholesky(factor: Float[Array, "n n"]) -> Float[Array, "n n"]:

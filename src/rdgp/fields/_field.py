@@ -60,7 +60,6 @@ class Field(eqx.Module):
     def design(self, x: Float[Array, "N D"], basis: Float[Array, "N P q"] | None) -> Float[Array, "N p m"]:
         """Evaluate features times scales of the p correlated coordinates; tangent fields take a basis, or their own."""
 
-    @abstractmethod
     def gram(
         self,
         x: Float[Array, "N D"],
@@ -69,6 +68,7 @@ class Field(eqx.Module):
         basis_y: Float[Array, "L P q"] | None,
     ) -> Float[Array, "N p L p"]:
         """Return the covariance of the p correlated coordinates: of tangent fields in given bases, or in their own."""
+        return self.coordinate_covariance(x, y)
 
     @property
     @abstractmethod

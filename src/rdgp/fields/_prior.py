@@ -120,6 +120,10 @@ class ScalarPrior(eqx.Module):
         parts = _split(self.space, x, self.components)
         return outer_last_axis([c.features(part) for c, part in zip(self.components, parts, strict=True)])
 
+    def design(self, x: Float[Array, "N D"]) -> Float[Array, "N 1 M"]:
+        """Evaluate features times scales, with an axis of one number at a point."""
+        return (self.features(x) * self.scales().astype(x.dtype))[:, None, :]
+
     def scales(self) -> Float[Array, "M"]:
         """Return the prior standard deviation of each feature's coefficient."""
         return outer_last_axis([component.scales() for component in self.components])

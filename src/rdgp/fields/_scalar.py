@@ -63,17 +63,7 @@ class ScalarField(Field):
 
     def design(self, x: Float[Array, "N D"], basis: Float[Array, "N P q"] | None) -> Float[Array, "N 1 m"]:
         """Evaluate the eigenfunctions, scaled."""
-        return (self.prior.features(x) * self.prior.scales().astype(x.dtype))[:, None, :]
-
-    def gram(
-        self,
-        x: Float[Array, "N D"],
-        y: Float[Array, "L D"],
-        basis_x: Float[Array, "N P q"] | None,
-        basis_y: Float[Array, "L P q"] | None,
-    ) -> Float[Array, "N 1 L 1"]:
-        """Return the kernel."""
-        return self.coordinate_covariance(x, y)
+        return self.prior.design(x)
 
     @property
     def latents(self) -> tuple[ScalarLatent]:
@@ -144,17 +134,7 @@ class StackedField(Field):
 
     def design(self, x: Float[Array, "N D"], basis: Float[Array, "N P q"] | None) -> Float[Array, "N 1 m"]:
         """Evaluate the eigenfunctions, scaled."""
-        return (self.prior.features(x) * self.prior.scales().astype(x.dtype))[:, None, :]
-
-    def gram(
-        self,
-        x: Float[Array, "N D"],
-        y: Float[Array, "L D"],
-        basis_x: Float[Array, "N P q"] | None,
-        basis_y: Float[Array, "L P q"] | None,
-    ) -> Float[Array, "N 1 L 1"]:
-        """Return the kernel."""
-        return self.coordinate_covariance(x, y)
+        return self.prior.design(x)
 
     @property
     def latents(self) -> tuple[ScalarLatent]:

@@ -223,7 +223,7 @@ class FrameField(TangentField):
         """Evaluate the features, scaled; in the field's own frame of one number, as the directions are copies."""
         if basis is not None:
             return super().design(x, basis)
-        return (self.prior.features(x) * self.prior.scales().astype(x.dtype))[:, None, :]
+        return self.prior.design(x)
 
     def gram(
         self,

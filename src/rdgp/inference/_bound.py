@@ -49,7 +49,6 @@ def _integrated(model: DeepGP, batch: Batch, key: PRNGKeyArray, samples: int) ->
     Draws come in pairs mirrored about the mean, which takes noise out of the gradient.
     """
     y = batch.y - model.offset(batch.x.dtype)
-
     start = model.start(batch.x)
 
     def one(seed: Seed) -> Float[Array, ""]:

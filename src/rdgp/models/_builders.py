@@ -46,7 +46,7 @@ def deep_gp(
     _check_name(field, "field", ("hodge", "projected", "frame"))
     _check_name(inducing, "inducing", ("interdomain", "locations"))
     hidden_count = count if output == "point" else count - 1
-    fields = [_hidden_field(space, field, levels) for _ in range(hidden_count)]
+    fields = [_tangent_field(space, field, levels, _HIDDEN_FIELDS, _HIDDEN_VARIANCE) for _ in range(hidden_count)]
     families = [_family(hidden, inducing, num_inducing, x, key) for hidden in fields]
     if output == "point":
         return DeepGP(tuple(families), None, WrappedGaussian(space, 0.1))
@@ -60,18 +60,15 @@ def _check_name(name: str, what: str, names: tuple[str, ...]) -> None:
         raise ValueError(f"{what} must be {', '.join(quoted[:-1])} or {quoted[-1]}, got {name!r}")
 
 
-def _hidden_field(space: Space, name: FieldName, levels: int | None) -> TangentField:
+def _tangent_field(space: Space, name: FieldName, levels: int | None, limit: int, variance: float) -> TangentField:
     fields = {"hodge": _hodge, "projected": _projected, "frame": _frame}
-    return fields[name](space, levels, _HIDDEN_FIELDS, _HIDDEN_VARIANCE)
+    return fields[name](space, levels, limit, variance)
 
 
 def _output_field(space: Space, name: FieldName, output: str | int, levels: int | None) -> Field:
     if output == "tangent":
-        fields = {"hodge": _hodge, "projected": _projected, "frame": _frame}
-        return fields[name](space, levels, 8 * _OUTPUT_FEATURES, 1.0)
-    if levels is None and not _is_flat(space):
-        levels = _levels(lambda k: scalar_spectrum(space, k).num_features, _OUTPUT_FEATURES)
-    kernel = _kernel(space, 1.0)
+        return _tangent_field(space, name, levels, 8 * _OUTPUT_FEATURES, 1.0)
+    levels, kernel = _scalar_levels(space, levels, _OUTPUT_FEATURES), _kernel(space, 1.0)
     if output == "scalar":
         return ScalarField(space, kernel, levels)
     if isinstance(output, int) and not isinstance(output, bool):

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jax.scipy.linalg import cho_solve
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from rdgp.core import solve_lower
+from rdgp.core import as_matrix, solve_lower
 from rdgp.fields import Field, FieldDraw
 from rdgp.models._evidence import (
     evidence_by_features,
@@ -38,7 +38,7 @@ def log_evidence(
     flat, noise = y.reshape(n, -1), noise.astype(x.dtype)
     if uses_features(field, n):
         return evidence_by_features(_design(field, x, basis), flat, noise)
-    return evidence_by_kernel(_matrix(field.gram(x, x, basis, basis)), flat, noise)
+    return evidence_by_kernel(as_matrix(field.gram(x, x, basis, basis)), flat, noise)
 
 
 class Conditioned(eqx.Module):
@@ -62,7 +62,7 @@ class Conditioned(eqx.Module):
         if self.by_features:
             self.factor, self.solution = posterior_by_features(_design(field, x, basis), flat, self.noise)
         else:
-            gram = _matrix(field.gram(x, x, basis, basis))
+            gram = as_matrix(field.gram(x, x, basis, basis))
             self.factor, self.solution = posterior_by_kernel(gram, flat, self.noise)
 
     def moments(self, x: Float[Array, "L D"], basis: Basis) -> tuple[Float[Array, "L q"], Float[Array, "L q q"]]:
@@ -82,7 +82,7 @@ class Conditioned(eqx.Module):
             psi = _design(self.field, x, basis)
             half = solve_lower(self.factor, psi.T).reshape(psi.shape[1], x.shape[0], -1)
             return psi @ self.solution, half, None
-        cross = _matrix(self.field.gram(self.x, x, self.basis, basis))
+        cross = as_matrix(self.field.gram(self.x, x, self.basis, basis))
         half = solve_lower(self.factor, cross).reshape(cross.shape[0], x.shape[0], -1)
         return cross.T @ self.solution, half, self.field.variance_along(x, basis)
 
@@ -92,17 +92,12 @@ class Conditioned(eqx.Module):
         flat = half.reshape(half.shape[0], -1)
         if self.by_features:
             return mean, self.noise * flat.T @ flat
-        return mean, _matrix(self.field.gram(x, x, basis, basis)) - flat.T @ flat
+        return mean, as_matrix(self.field.gram(x, x, basis, basis)) - flat.T @ flat
 
 
 def _design(field: Field, x: Float[Array, "N D"], basis: Basis) -> Float[Array, "n m"]:
     design = field.design(x, basis)
     return design.reshape(-1, design.shape[-1])
-
-
-def _matrix(covariance: Float[Array, "N p L q"]) -> Float[Array, "n l"]:
-    n, p, m, q = covariance.shape
-    return covariance.reshape(n * p, m * q)
 
 
 class ConditionedDraw(eqx.Module):
@@ -118,7 +113,7 @@ class ConditionedDraw(eqx.Module):
         if posterior.by_features:
             correction = _design(field, x, basis) @ self.solution
         else:
-            correction = _matrix(field.gram(x, posterior.x, basis, posterior.basis)) @ self.solution
+            correction = as_matrix(field.gram(x, posterior.x, basis, posterior.basis)) @ self.solution
         correction = correction.reshape(x.shape[0], -1)
         basis = field.basis(x) if basis is None else basis
         values = correction if basis is None else jnp.einsum("npq,nq->np", basis, correction)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax.scipy.linalg import cho_solve
 from jaxtyping import Array, Float
 
-from rdgp.core import inverse_from_cholesky
+from rdgp.core import inverse_from_cholesky, jittered_cholesky
 
 Residuals = tuple[Array, ...]
 
@@ -84,7 +84,5 @@ def posterior_by_kernel(
     kernel: Float[Array, "n n"], y: Float[Array, "n r"], noise: Float[Array, ""]
 ) -> tuple[Float[Array, "n n"], Float[Array, "n r"]]:
     """Return the factor of K + σ² I, with rounding-sized jitter, and its solution for y."""
-    n = kernel.shape[0]
-    jitter = 4.0 * n * jnp.finfo(kernel.dtype).eps * jnp.mean(jnp.diagonal(kernel))
-    factor = jnp.linalg.cholesky(kernel + (noise + jitter) * jnp.eye(n, dtype=kernel.dtype))
+    factor = jittered_cholesky(kernel + noise * jnp.eye(kernel.shape[0], dtype=kernel.dtype))
     return factor, cho_solve((factor, True), y)

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from rdgp.core import Numbers, Parameter, solve_lower
+from rdgp.core import Numbers, Parameter, as_matrix, solve_lower
 from rdgp.fields import Field, FieldDraw, Latent, LatentDraw, check_points
 from rdgp.variational._variational import Conditional, Variational
 from rdgp.variational._whitened import WhitenedGaussian
@@ -70,17 +70,17 @@ class InducingLocations(Variational):
         """Return L⁻¹ k(z, x); the small factor is inverted once, which is faster than solving for every point."""
         factor = self._factor(latent, x.dtype)
         inverse = solve_lower(factor, jnp.eye(factor.shape[0], dtype=x.dtype))
-        return inverse @ _matrix(latent.covariance(self.z.astype(x.dtype), x))
+        return inverse @ as_matrix(latent.covariance(self.z.astype(x.dtype), x))
 
     def _factor(self, latent: Latent, dtype: jnp.dtype) -> Float[Array, "m m"]:
         z = self.z.astype(dtype)
-        covariance = _matrix(latent.covariance(z, z))
+        covariance = as_matrix(latent.covariance(z, z))
         return jnp.linalg.cholesky(covariance + _jitter(covariance) * jnp.eye(covariance.shape[0], dtype=dtype))
 
     def joint_rest(self, x: Float[Array, "N D"]) -> tuple[Float[Array, "n n"], ...]:
         """Return k(x, x') - Aᵀ A' between all points."""
         halves = [(latent, self._half(latent, x)) for latent in self.field.latents]
-        return tuple(_matrix(latent.covariance(x, x)) - half.T @ half for latent, half in halves)
+        return tuple(as_matrix(latent.covariance(x, x)) - half.T @ half for latent, half in halves)
 
     def draw(self, *, key: PRNGKeyArray) -> FieldDraw:
         """Draw one function: a prior draw, corrected so that it passes through drawn inducing values."""
@@ -99,7 +99,7 @@ class InducingLocations(Variational):
         factor = self._factor(latent, self.z.dtype)
         prior = latent.draw(key=key_prior)
         values = prior(self.z).reshape(factor.shape[0], latent.copies)
-        jitter = _jitter(_matrix(latent.covariance(self.z, self.z)))
+        jitter = _jitter(as_matrix(latent.covariance(self.z, self.z)))
         noise = jnp.sqrt(jitter) * jax.random.normal(key_jitter, values.shape, values.dtype)
         normal = jax.random.normal(key_inducing, block.mean.shape, block.mean.dtype)
         whitened = block.sample(normal).T - solve_lower(factor, values + noise)
@@ -120,14 +120,9 @@ class LocationsDraw(eqx.Module):
         x = check_points(self.field.space, x)
         values = []
         for latent, prior, solution in zip(self.field.latents, self.priors, self.solutions, strict=True):
-            correction = _matrix(latent.covariance(x, self.z.astype(x.dtype))) @ solution.astype(x.dtype)
+            correction = as_matrix(latent.covariance(x, self.z.astype(x.dtype))) @ solution.astype(x.dtype)
             values.append(prior(x) + correction.reshape(x.shape[0], latent.width, -1))
         return self.field.assemble(x, tuple(values))
-
-
-def _matrix(covariance: Float[Array, "N p L q"]) -> Float[Array, "n l"]:
-    n, p, m, q = covariance.shape
-    return covariance.reshape(n * p, m * q)
 
 
 def _jitter(covariance: Float[Array, "m m"]) -> Float[Array, ""]:
