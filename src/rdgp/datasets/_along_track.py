@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.spatial import KDTree
 
 from rdgp.core import check_count
 from rdgp.datasets._observations import Observations, observations
@@ -36,6 +35,8 @@ def along_track(
 
     Every observation stands at its cell's own position and counts once; test cells are none of the training cells.
     """
+    from scipy.spatial import KDTree  # takes long to import
+
     cells = observations(dataset, variables, level=level, time=time)
     tree = KDTree(_unit_vectors(cells.latlon))
     train = _in_order(tree.query(_unit_vectors(track.latlon))[1])

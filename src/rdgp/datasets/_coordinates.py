@@ -105,8 +105,8 @@ def positions(dataset: "xarray.Dataset") -> tuple["xarray.DataArray", "xarray.Da
 
 
 def wrap_longitude(lon: "xarray.DataArray") -> "xarray.DataArray":
-    """Bring longitudes into -180..180, leaving those that lie there untouched."""
-    return lon.where((lon >= -180.0) & (lon <= 180.0), (lon + 180.0) % 360.0 - 180.0)
+    """Bring longitudes into (-180, 180], leaving those that lie there untouched."""
+    return lon.where((lon > -180.0) & (lon <= 180.0), 180.0 - (180.0 - lon) % 360.0)
 
 
 def listed(items: object, limit: int = 24) -> str:

@@ -144,7 +144,6 @@ def _known(values: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
 def _first_of_each_place(latlon: np.ndarray) -> np.ndarray:
     pole = np.abs(latlon[:, :1]) >= _POLE
     place = np.where(np.hstack([np.zeros_like(pole), pole]), 0.0, latlon)
-    place[:, 1] = np.where(place[:, 1] == -180.0, 180.0, place[:, 1])
     return np.sort(np.unique(np.round(place, 7), axis=0, return_index=True)[1])
 
 

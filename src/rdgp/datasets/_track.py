@@ -47,7 +47,7 @@ def ground_track(
 ) -> Track:
     """Return the places under a satellite every minute, from its two-line elements (the lines, or a file of them).
 
-    Positions by SGP4, turned with the Earth by mean sidereal time; latitude is geodetic. Times are UTC, without the end.
+    Positions by SGP4, turned with the Earth by mean sidereal time; latitude is geodetic; times are UTC, end excluded.
     """
     satellite = _read_elements(tle)
     if not np.isfinite(hours) or hours <= 0.0:
@@ -69,9 +69,9 @@ def read_track(path: FilePath) -> Track:
     if not Path(path).is_file():
         raise FileNotFoundError(f"cannot read {path}: there is no such file; check the path")
     try:
-        rows = np.loadtxt(path, dtype=str, delimiter=",", skiprows=1, ndmin=2)
-        return Track(np.char.rstrip(rows[:, 0], "Z").astype("datetime64[s]"), rows[:, 1:3].astype(np.float64))
-    except (ValueError, IndexError) as error:
+        time, *latlon = np.loadtxt(path, dtype=str, delimiter=",", skiprows=1, ndmin=2, usecols=(0, 1, 2)).T
+        return Track(np.char.rstrip(time, "Z").astype("datetime64[s]"), np.stack(latlon, axis=-1).astype(np.float64))
+    except ValueError as error:
         raise ValueError(f"{path} must have the columns time_utc, lat_deg, lon_deg ({error})") from None
 
 
@@ -101,7 +101,7 @@ def _as_time(start: str | np.datetime64 | datetime.datetime) -> np.datetime64:
         if isinstance(start, datetime.datetime) and start.tzinfo is not None:
             start = start.astimezone(datetime.UTC).replace(tzinfo=None)
         text = start.strip().removesuffix("Z") if isinstance(start, str) else start
-        time = np.asarray(text, dtype="datetime64[s]")[()]
+        time: np.datetime64 = np.array([text], dtype="datetime64[s]")[0]
     except ValueError:
         time = np.datetime64("NaT")
     if np.isnat(time):

@@ -78,7 +78,7 @@ def load_uci(name: str, folder: FilePath | None = None) -> tuple[Float[np.ndarra
 
 
 def split_standardized(
-    x: Float[np.ndarray, "N d"], y: Float[np.ndarray, " N"], seed: int, test_fraction: float = 0.1
+    x: Float[np.ndarray, "N d"], y: Float[np.ndarray, " M"], seed: int, test_fraction: float = 0.1
 ) -> StandardizedSplit:
     """Split at random into nine tenths and one tenth and standardize by the statistics of the training part.
 
