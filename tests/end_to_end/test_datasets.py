@@ -84,6 +84,8 @@ def test_winds_are_told_from_pairs() -> None:
     assert is_wind(dataset, ("u", "v"))
     assert is_wind(dataset, ("u10", "v10"))
     assert is_wind(dataset, ("east", "north"))
+    assert is_wind(dataset.assign(wind_u=1.0, wind_v=2.0), ("wind_u", "wind_v"))
+    assert is_wind(dataset.assign(zonal=1.0, meridional=2.0), ("zonal", "meridional"))
     assert not is_wind(dataset, ("u", "temperature"))
     assert not is_wind(dataset, ("u",))
 
@@ -137,6 +139,17 @@ def test_tables_are_filtered_by_level_and_time(tmp_path: Path) -> None:
     np.testing.assert_array_equal(data.latlon, [[20.0, -160.0]])
     np.testing.assert_array_equal(data.values, [[852.0]])
     assert len(read_observations(tmp_path / "table.csv", "t", level=500).latlon) == 3
+
+
+def test_columns_named_like_coordinates_can_be_observed(tmp_path: Path) -> None:
+    path = tmp_path / "stations.csv"
+    path.write_text("lat,lon,t,z,pressure,month\n1,2,280,30,1000,7\n3,4,290,40,1010,8\n")
+    for name, value in (("t", 280.0), ("z", 30.0), ("pressure", 1000.0), ("month", 7.0)):
+        data = read_observations(path, name)
+        np.testing.assert_array_equal(data.values[0], [value])
+        assert len(data.values) == 2
+    assert len(read_observations(path, "t,z", time=8).values) == 1
+    assert len(read_observations(path, "t,z", level=1010).values) == 1
 
 
 def test_real_files(data_folder: Path) -> None:

@@ -47,6 +47,7 @@ def holes(where: slice) -> xr.Dataset:
 CASES: dict[str, tuple[Callable[[], object], str]] = {
     "no such variable": (lambda: observations(make(), ("u", "w")), "no variable w; there are u, v"),
     "no variable": (lambda: observations(make(), ()), "one or more different names, got []; there are u, v"),
+    "coordinate": (lambda: observations(make(), "lat"), "lat is a coordinate, not a variable; there are u, v"),
     "same variable twice": (lambda: observations(make(), "u,u"), "one or more different names"),
     "level not there": (lambda: observations(layers(), "u", level=700), "no level 700 in level; there are 1000, 500"),
     "level of no use": (lambda: observations(make(), "u", level=500), "the data have no vertical coordinate"),

@@ -137,7 +137,7 @@ def test_era5_arrives_whole_or_not_at_all(nowhere: Path, monkeypatch: pytest.Mon
         asked.append((name, request))
         Path(target).write_text("content")
 
-    monkeypatch.setattr("cdsapi.Client", lambda: SimpleNamespace(retrieve=retrieve))
+    monkeypatch.setattr("cdsapi.Client", lambda **_: SimpleNamespace(retrieve=retrieve))
     assert download_era5(2010, [500, 850, 1000], path) == path
     assert path.read_text() == "content"
     assert asked[0][0] == ERA5_DATASET
@@ -150,7 +150,7 @@ def test_era5_arrives_whole_or_not_at_all(nowhere: Path, monkeypatch: pytest.Mon
         Path(target).write_text("half")
         raise RuntimeError("403 Client Error: required licences not accepted")
 
-    monkeypatch.setattr("cdsapi.Client", lambda: SimpleNamespace(retrieve=refuse))
+    monkeypatch.setattr("cdsapi.Client", lambda **_: SimpleNamespace(retrieve=refuse))
     with pytest.raises(ValueError, match="accept the license"):
         download_era5(2010, [500], path, overwrite=True)
     assert path.read_text() == "content"

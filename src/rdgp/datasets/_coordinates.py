@@ -66,6 +66,7 @@ _TIME = _Kind(
     "T",
     ("time", "valid_time", "time_utc", "date", "datetime", "month", "time_counter", "record", "t"),
 )
+_ALSO_VARIABLES = ("t", "z")  # temperature and geopotential, unless it is the name of a dimension
 _RADIANS = ("radian", "radians", "rad")
 _LENGTHS = ("m", "km", "meter", "meters", "metre", "metres")
 
@@ -121,6 +122,11 @@ def format_item(item: object) -> str:
     return f"{item:g}" if isinstance(item, int | float | np.number) else str(item)
 
 
+def is_plainly_level(name: str) -> bool:
+    """Tell names that mean a level from those, like pressure or height, that may as well be something observed."""
+    return name.lower() in ("level", "lev", "plev", "pressure_level", "isobaricinhpa", "isobaric")
+
+
 def _find(dataset: "xarray.Dataset", kind: _Kind, taken: tuple[str, ...] = ()) -> str | None:
     bounds = {variable.attrs.get("bounds") for variable in dataset.variables.values()}
     ranked = []
@@ -133,19 +139,20 @@ def _find(dataset: "xarray.Dataset", kind: _Kind, taken: tuple[str, ...] = ()) -
 
 def _rank(name: Hashable, variable: "xarray.Variable", kind: _Kind) -> tuple[int, int] | None:
     attributes = {key: str(value).strip().lower() for key, value in variable.attrs.items()}
-    lowered = str(name).lower()
+    lowered, units = str(name).lower(), attributes.get("units")
+    dimension = variable.dims == (name,)
+    horizontal = kind.axis in "XY"
+    if (not horizontal and variable.ndim > 1) or (horizontal and units in _LENGTHS):
+        return None
     if attributes.get("standard_name") in kind.standard_names:
         return 0, 0
     if kind is _TIME and np.issubdtype(variable.dtype, np.datetime64):
         return 1, 0
-    units = attributes.get("units")
-    if units in kind.units and (
-        kind is not _LEVEL or lowered in kind.names or (variable.ndim == 1 and lowered in variable.dims)
-    ):
+    if units in kind.units and (horizontal or dimension or lowered in kind.names):
         return 1, 0
-    if attributes.get("axis") == kind.axis.lower() and not (kind.axis in "XY" and units in _LENGTHS):
+    if attributes.get("axis") == kind.axis.lower():
         return 2, 0
-    if lowered in kind.names and not (kind.axis in "XY" and units in _LENGTHS):
+    if lowered in kind.names and (dimension or lowered not in _ALSO_VARIABLES):
         return 3, kind.names.index(lowered)
     return None
 

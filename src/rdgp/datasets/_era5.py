@@ -56,7 +56,9 @@ def download_era5(year: int, levels: Sequence[int], path: FilePath, *, overwrite
     _check_account()
     partial = path.with_name(f".{path.name}.part")
     try:
-        cdsapi.Client().retrieve(ERA5_DATASET, request, str(partial))
+        # by default a lost connection is tried again for hours
+        client = cdsapi.Client(retry_max=4, sleep_max=15)
+        client.retrieve(ERA5_DATASET, request, str(partial))
         partial.replace(path)
     except Exception as error:
         raise ValueError(f"the Climate Data Store did not deliver: {_explain(error)}") from error
@@ -82,4 +84,6 @@ def _explain(error: Exception) -> str:
         return f"accept the license of {ERA5_DATASET} once at {_SITE}, then try again ({text[:200]})"
     if "401" in text or "authentication" in text.lower():
         return f"the key is not accepted; copy it again from your profile at {_SITE} ({text[:200]})"
+    if "connection" in text.lower():
+        return f"no connection to {_SITE}; check the network"
     return f"{text[:300]}; check the network and {_SITE}"

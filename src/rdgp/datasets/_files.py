@@ -73,7 +73,7 @@ def _open_netcdf(path: Path, start: bytes) -> "xarray.Dataset":
         raise ValueError(f"it is not a NetCDF file; {advice}")
     require(engine, "geo")
     try:
-        return xarray.open_dataset(path, engine=engine)
+        return xarray.open_dataset(path, engine=engine, decode_timedelta=False)
     except (ValueError, ImportError):  # calendars that need another package: the times stay numbers
         try:
             return xarray.open_dataset(path, engine=engine, decode_times=False)

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from rdgp.core import require
-from rdgp.datasets._coordinates import coordinate_names, listed, positions
+from rdgp.datasets._coordinates import coordinate_names, is_plainly_level, listed, positions
 from rdgp.datasets._selection import Level, Time, select, time_texts
 
 if TYPE_CHECKING:
@@ -67,9 +67,11 @@ def pick_variables(dataset: "xarray.Dataset", variables: str | Sequence[str]) ->
     for name in names:
         if name not in dataset.variables:
             raise ValueError(f"no variable {name}; there are {_data_names(dataset)}; choose among them")
+        if name in dataset.indexes:
+            raise ValueError(f"{name} is a coordinate, not a variable; there are {_data_names(dataset)}")
     found = coordinate_names(dataset)
     loose = [name for name in found if name in dataset.data_vars and name not in names]
-    return dataset.set_coords(loose)[names]
+    return dataset.set_coords(loose).reset_coords([name for name in names if name in dataset.coords])[names]
 
 
 def squeeze(dataset: "xarray.Dataset") -> "xarray.Dataset":
@@ -80,14 +82,15 @@ def squeeze(dataset: "xarray.Dataset") -> "xarray.Dataset":
 
 
 def is_wind(dataset: "xarray.Dataset", variables: Sequence[str]) -> bool:
-    """Tell whether two variables are the components of a vector, by standard name or by names u..., v..."""
+    """Tell whether two variables are the components of a wind: eastward and northward, or u and v in their names."""
     if len(variables) != 2:
         return False
-    east, north = (str(dataset[name].attrs.get("standard_name", "")) for name in variables)
-    if "eastward" in east and "northward" in north:
-        return True
     first, second = (name.lower() for name in variables)
-    return first[:1] == "u" and second[:1] == "v" and first[1:] == second[1:]
+    east, north = (f"{name.lower()} {dataset[name].attrs.get('standard_name', '')}" for name in variables)
+    if any(word in east and other in north for word, other in (("eastward", "northward"), ("zonal", "meridional"))):
+        return True
+    different = [pair for pair in zip(first, second, strict=False) if pair[0] != pair[1]]
+    return len(first) == len(second) and different == [("u", "v")]
 
 
 def _check_dimensions(dataset: "xarray.Dataset", names: tuple[str, ...], places: tuple[object, ...]) -> None:
@@ -118,7 +121,7 @@ def _choose(dataset: "xarray.Dataset", extra: Sequence[object]) -> str:
 
 def _check_one_level(dataset: "xarray.Dataset") -> None:
     level = coordinate_names(dataset).level
-    if level is not None and level in dataset.coords and dataset[level].ndim:
+    if level is not None and level in dataset.coords and dataset[level].ndim and is_plainly_level(level):
         there = np.unique(dataset[level].values)
         if there.size > 1:
             raise ValueError(f"choose a level: there are {listed(there)} in {level}")
