@@ -2,10 +2,11 @@
 
 Rooms: `rdgp.spaces` (manifolds), `rdgp.spectra` (eigenfunctions and eigenfields), `rdgp.kernels`, `rdgp.fields`
 (Gaussian priors), `rdgp.likelihoods`, `rdgp.variational` (approximate posteriors), `rdgp.models`, `rdgp.inference`
-(training), `rdgp.metrics`, `rdgp.io`. Importing the package changes no setting of JAX.
+(training), `rdgp.metrics`, `rdgp.io`, `rdgp.datasets` (files, winds, satellite tracks). Importing the package changes
+no setting of JAX.
 """
 
-from rdgp import metrics
+from rdgp import datasets, metrics
 from rdgp.fields import FrameField, HodgeField, ProjectedField, ScalarField, StackedField
 from rdgp.inference import FitResult, fit
 from rdgp.io import load, save
@@ -46,6 +47,7 @@ __all__ = [
     "Torus",
     "WrappedGaussian",
     "__version__",
+    "datasets",
     "deep_gp",
     "euclidean_deep_gp",
     "fit",

@@ -1,0 +1,134 @@
+"""Read NetCDF, CSV and Parquet files."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rdgp.core import require
+from rdgp.datasets._coordinates import coordinate_names
+from rdgp.datasets._observations import Observations, observations, pick_variables
+from rdgp.datasets._selection import Level, Time, select
+
+if TYPE_CHECKING:
+    import xarray
+
+FilePath = str | os.PathLike[str]
+
+_SIGNATURES = {b"\x89HDF": "h5netcdf", b"CDF\x01": "scipy", b"CDF\x02": "scipy"}
+_TABLES = {".csv": "csv", ".txt": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet"}
+
+
+def read_observations(
+    path: FilePath, variables: str | Sequence[str], *, level: Level | None = None, time: Time | None = None
+) -> Observations:
+    """Read the places and values of variables at one level and time from a NetCDF, CSV or Parquet file."""
+    dataset = read_dataset(path, variables, level=level, time=time)
+    try:
+        return observations(dataset, variables)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def read_dataset(
+    path: FilePath,
+    variables: str | Sequence[str] | None = None,
+    *,
+    level: Level | None = None,
+    time: Time | None = None,
+) -> "xarray.Dataset":
+    """Read a file into memory as a dataset, only the part asked for; rows of a table lie along a dimension `point`.
+
+    Packed integers and fill values are decoded.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"cannot read {path}: there is no such file; check the path")
+    with path.open("rb") as file:
+        start = file.read(4)
+    try:
+        if path.suffix.lower() in _TABLES or start == b"PAR1":
+            return _narrow(_read_table(path, start), variables, level, time)
+        with _open_netcdf(path, start) as dataset:
+            return _narrow(dataset, variables, level, time).load()
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def _narrow(
+    dataset: "xarray.Dataset", variables: str | Sequence[str] | None, level: Level | None, time: Time | None
+) -> "xarray.Dataset":
+    if "expver" in dataset.dims:  # ERA5 and its preliminary months, side by side, each missing where the other is
+        dataset = dataset.max("expver", keep_attrs=True)
+    if variables is not None:
+        dataset = pick_variables(dataset, variables)
+    return dataset if level is None and time is None else select(dataset, level=level, time=time)
+
+
+def _open_netcdf(path: Path, start: bytes) -> "xarray.Dataset":
+    xarray = require("xarray", "geo")
+    engine = _SIGNATURES.get(start)
+    if engine is None:
+        advice = "unzip it first" if start[:2] == b"PK" else "tables must end in .csv or .parquet"
+        raise ValueError(f"it is not a NetCDF file; {advice}")
+    require(engine, "geo")
+    try:
+        return xarray.open_dataset(path, engine=engine, decode_timedelta=False)
+    except (ValueError, ImportError):  # calendars that need another package: the times stay numbers
+        try:
+            return xarray.open_dataset(path, engine=engine, decode_times=False)
+        except Exception as error:
+            raise _damaged(error) from None
+    except Exception as error:
+        raise _damaged(error) from None
+
+
+def _damaged(error: Exception) -> ValueError:
+    return ValueError(f"it cannot be read as NetCDF ({str(error).splitlines()[0] if str(error) else error!r})")
+
+
+def _read_table(path: Path, start: bytes) -> "xarray.Dataset":
+    pandas = require("pandas", "geo")
+    try:
+        if start == b"PAR1":
+            require("pyarrow", "geo")
+            frame = pandas.read_parquet(path)
+        elif _TABLES[path.suffix.lower()] == "csv":
+            frame = pandas.read_csv(path, sep="\t" if path.suffix.lower() == ".tsv" else ",", comment="#")
+        else:
+            raise ValueError("it is not a Parquet file")
+    except ImportError:
+        raise
+    except Exception as error:
+        raise ValueError(f"the table cannot be read ({str(error).splitlines()[0]})") from None
+    frame.columns = [str(name).strip() for name in frame.columns]
+    return _as_dataset(frame.reset_index(drop=True), pandas)
+
+
+def _as_dataset(frame: Any, pandas: Any) -> "xarray.Dataset":
+    """Put the columns along one dimension, those of place, level and time as coordinates."""
+    xarray = require("xarray", "geo")
+    dataset = xarray.Dataset({name: ("point", _as_column(frame[name], pandas)) for name in frame.columns})
+    names = coordinate_names(dataset)
+    if names.time is not None and dataset[names.time].dtype == object:
+        dataset[names.time] = ("point", _as_times(frame[names.time], pandas))
+    return dataset.set_coords([name for name in names if name is not None])
+
+
+def _as_column(column: Any, pandas: Any) -> Any:
+    if pandas.api.types.is_numeric_dtype(column) or pandas.api.types.is_datetime64_any_dtype(column):
+        return _without_zone(column).to_numpy()
+    return column.to_numpy(dtype=object)
+
+
+def _as_times(column: Any, pandas: Any) -> Any:
+    try:
+        return _without_zone(pandas.to_datetime(column, utc=True)).to_numpy()
+    except (ValueError, TypeError):
+        return column.to_numpy(dtype=object)
+
+
+def _without_zone(column: Any) -> Any:
+    if getattr(column.dtype, "tz", None) is None:
+        return column
+    return column.dt.tz_convert("UTC").dt.tz_localize(None)
