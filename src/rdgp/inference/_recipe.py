@@ -22,7 +22,9 @@ RecipeName = Literal["default", "paper"]
 
 
 _NEARLY_DETERMINISTIC = 0.01
-_ENOUGH = 1500  # observed numbers from which the kernel is learned before training
+_ENOUGH = 1500  # observed numbers from which the kernel is learned before training ...
+_PLENTY = 20_000  # ... and where a step costs no more than in proportion to them
+_PART = 4096  # points whose features are held at once
 
 
 class Recipe(NamedTuple):
@@ -75,7 +77,7 @@ def start_shallow(model: DeepGP, x: Float[Array, "N D"], y: Float[Array, "N ..."
     """Return the model with kernel, noise and mean of its output at the optimum of a model without hidden layers.
 
     The search begins with variances that fit the size of the observations. An explicit output posterior is left at its
-    optimum too.
+    optimum too, with the noise that it leaves: a few locations may not resolve what the exact evidence does.
     """
     field = model.output_field
     if field is None or not isinstance(model.likelihood, Gaussian):
@@ -95,6 +97,8 @@ def start_shallow(model: DeepGP, x: Float[Array, "N D"], y: Float[Array, "N ..."
     if isinstance(model.output, Field):
         return eqx.tree_at(lambda m: m.output, model, found.field)
     model = eqx.tree_at(lambda m: m.output.field, model, found.field)
+    model = eqx.tree_at(lambda m: m.output, model, optimal_output(model, x, y))
+    model = eqx.tree_at(lambda m: m.likelihood, model, _with_noise(model.likelihood, _mean_square_error(model, x, y)))
     return eqx.tree_at(lambda m: m.output, model, optimal_output(model, x, y))
 
 
@@ -136,7 +140,7 @@ def _reset(part: PyTree, variance: float, deviation: float) -> PyTree:
 def _some(field: Field, x: Float[Array, "N D"], y: Float[Array, "N p r"]) -> tuple[Array, Array]:
     """Return every so many of the points where all of them would make the search dear."""
     numbers = x.shape[0] * y.shape[1]
-    stride = 1 if uses_features(field, numbers) else -(-numbers // _ENOUGH)
+    stride = -(-numbers // (_PLENTY if uses_features(field, numbers) else _ENOUGH))
     return x[::stride], y[::stride]
 
 
@@ -188,14 +192,41 @@ def optimal_output(model: DeepGP, x: Float[Array, "N D"], y: Float[Array, "N p r
         raise ValueError("only a variational output has an optimal posterior")
     if len(output.blocks) > 1 or output.field.mixing(x, None) is not None:
         return output
-    centered = y - model.offset(x.dtype)
-    weights = output.conditionals(x)[0].weights
-    psi = weights.reshape(-1, weights.shape[-1])
     noise = model.noise_variance.astype(x.dtype)
-    precision = psi.T @ psi / noise + jnp.eye(psi.shape[1], dtype=x.dtype)
+    pieces = [_normal_equations(model, *part) for part in _parts(x, y)]
+    gram, target = (sum(piece[1:], start=piece[0]) for piece in zip(*pieces, strict=True))
+    precision = gram / noise + jnp.eye(gram.shape[0], dtype=x.dtype)
     inverse = jnp.linalg.inv(precision)
     covariance = (inverse + inverse.T) / 2.0
-    mean = (covariance @ psi.T @ centered.reshape(psi.shape[0], -1) / noise).T
+    mean = (covariance @ target / noise).T
     factor = jnp.linalg.cholesky(covariance)
     block = output.blocks[0].with_moments(mean, jnp.broadcast_to(factor, (mean.shape[0], *factor.shape)))
     return eqx.tree_at(lambda q: q.blocks, output, (block,))
+
+
+@eqx.filter_jit
+def _normal_equations(model: DeepGP, x: Float[Array, "N D"], y: Float[Array, "N p r"]) -> tuple[Array, Array]:
+    """Return ΨᵀΨ and Ψᵀy of a variational output."""
+    if not isinstance(model.output, Variational):
+        raise ValueError("only a variational output has weights")
+    weights = model.output.conditionals(x)[0].weights
+    psi = weights.reshape(-1, weights.shape[-1])
+    return psi.T @ psi, psi.T @ (y - model.offset(x.dtype)).reshape(psi.shape[0], -1)
+
+
+def _mean_square_error(model: DeepGP, x: Float[Array, "N D"], y: Float[Array, "N p r"]) -> float:
+    """Return E[(y - f)²] per number under a variational output."""
+    return float(sum(_square_error(model, *part) for part in _parts(x, y))) / y.size
+
+
+@eqx.filter_jit
+def _square_error(model: DeepGP, x: Float[Array, "N D"], y: Float[Array, "N p r"]) -> Float[Array, ""]:
+    if not isinstance(model.output, Variational):
+        raise ValueError("only a variational output has moments")
+    mean, covariance = model.output.coordinate_moments(x, model.start(x).frame)
+    residual = y.reshape(mean.shape) - model.offset(x.dtype) - mean
+    return jnp.sum(jnp.square(residual)) + jnp.sum(jnp.trace(covariance, axis1=1, axis2=2))
+
+
+def _parts(x: Array, y: Array) -> list[tuple[Array, Array]]:
+    return [(x[i : i + _PART], y[i : i + _PART]) for i in range(0, x.shape[0], _PART)]

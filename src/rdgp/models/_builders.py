@@ -40,7 +40,8 @@ def deep_gp(
     """Build a residual deep Gaussian process with `layers` layers, the output included.
 
     `levels` counts the eigenvalues kept by hidden fields, `output_levels` those of the output; both have defaults that
-    fit the space. `inducing="locations"` chooses locations among the data `x` by k-means.
+    fit the space. `inducing="locations"` chooses locations among the data `x` by k-means; spaces that are not compact
+    need it, and their deep models have locations in the output layer too.
     """
     count = check_count(layers, "layers")
     _check_name(field, "field", ("hodge", "projected", "frame"))
@@ -50,7 +51,9 @@ def deep_gp(
     families = [_family(hidden, inducing, num_inducing, x, key) for hidden in fields]
     if output == "point":
         return DeepGP(tuple(families), None, WrappedGaussian(space, 0.1))
-    last = _output_field(space, field, output, output_levels)
+    last: Field | Variational = _output_field(space, field, output, output_levels)
+    if not all(family.draws_are_exact for family in families):
+        last = InducingLocations(last, _locations(space, num_inducing, x, key))
     return DeepGP(tuple(families), last, Gaussian(0.1), constant_mean=constant_mean)
 
 
@@ -96,6 +99,8 @@ def _frame(space: Space, levels: int | None, limit: int, variance: float) -> Fra
 def _scalar_levels(space: Space, levels: int | None, limit: int) -> int | None:
     if levels is not None or _is_flat(space):
         return levels
+    if isinstance(space, Product) and any(_is_flat(factor) for factor in space.factors):
+        return min(_scalar_levels(factor, None, limit) for factor in space.factors if not _is_flat(factor))
     return _levels(lambda k: scalar_spectrum(space, k).num_features, limit)
 
 
@@ -121,11 +126,16 @@ def _kernel(space: Space, variance: float) -> Matern | EuclideanMatern | tuple:
 
 def _family(field: Field, inducing: str, num: int, x: Numbers | None, key: PRNGKeyArray | None) -> Variational:
     if inducing == "interdomain":
+        if not all(latent.spectral for latent in field.latents):
+            raise ValueError(f'{field.space} is not compact; pass inducing="locations" and x=...')
         return Interdomain(field, deviation=_HIDDEN_DEVIATION)
+    return InducingLocations(field, _locations(field.space, num, x, key), deviation=_HIDDEN_DEVIATION)
+
+
+def _locations(space: Space, num: int, x: Numbers | None, key: PRNGKeyArray | None) -> Float[Array, "m D"]:
     if x is None:
         raise ValueError('inducing="locations" needs data to choose them from; pass x=...')
-    z: Float[Array, "m D"] = kmeans(field.space, x, num, key=jax.random.key(0) if key is None else key)
-    return InducingLocations(field, z, deviation=_HIDDEN_DEVIATION)
+    return kmeans(space, x, num, key=jax.random.key(0) if key is None else key)
 
 
 def euclidean_deep_gp(
