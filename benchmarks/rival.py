@@ -23,9 +23,7 @@ class Layer(DeepGPLayer):
         strategy = VariationalStrategy(self, z.clone(), variational, learn_inducing_locations=True)
         super().__init__(strategy, z.shape[1], outputs)
         self.mean_module = gpytorch.means.ZeroMean()
-        self.covar_module = gpytorch.kernels.ScaleKernel(
-            gpytorch.kernels.MaternKernel(nu=1.5, ard_num_dims=z.shape[1])
-        )
+        self.covar_module = gpytorch.kernels.ScaleKernel(gpytorch.kernels.MaternKernel(nu=1.5, ard_num_dims=z.shape[1]))
 
     def forward(self, x: torch.Tensor) -> MultivariateNormal:
         return MultivariateNormal(self.mean_module(x), self.covar_module(x))

@@ -99,6 +99,10 @@ class Field(eqx.Module):
         """Evaluate what `evaluate` needs of the points alone."""
         return tuple(latent.carriers(x) for latent in self.latents)
 
+    def squares(self, x: Float[Array, "N D"], factors: tuple[Float[Array, "r m m"], ...]) -> Float[Array, "N"] | None:
+        """Return the total variance of values whose whitened weights have given factors, if there is a short way."""
+        return None
+
     def variance_along(self, x: Float[Array, "N D"], basis: Float[Array, "N P q"] | None) -> Float[Array, "N p p"]:
         """Return the covariance of the p correlated coordinates at each point alone."""
 

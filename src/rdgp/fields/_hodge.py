@@ -91,6 +91,10 @@ class HodgeField(TangentField):
         """Combine the eigenfields, no frame needed."""
         return self.latents[0].vectors(carriers[0], x, weights[0][0])
 
+    def squares(self, x: Float[Array, "N D"], factors: tuple[Float[Array, "1 m m"], ...]) -> Float[Array, "N"]:
+        """Return the total variance, no frame needed."""
+        return self.spectrum.squares(x, self.scales()[:, None] * factors[0][0])
+
     def sample(self, *, key: PRNGKeyArray) -> FieldDraw:
         """Draw a vector field x [N, D] -> [N, D]."""
         scales = self.scales()

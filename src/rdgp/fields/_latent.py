@@ -120,7 +120,7 @@ class ScalarLatent(Latent):
         self, carriers: Float[Array, "N m"], x: Float[Array, "N D"], weights: Float[Array, "r m"]
     ) -> Float[Array, "N 1 r"]:
         """Combine the eigenfunctions."""
-        return (carriers @ (self.scales() * weights).astype(x.dtype).T)[:, None, :]
+        return self.prior.combine(carriers, x, (self.scales() * weights).astype(x.dtype).T)[:, None, :]
 
     def covariance(self, x: Float[Array, "N D"], y: Float[Array, "L D"]) -> Float[Array, "N 1 L 1"]:
         """Return the kernel."""

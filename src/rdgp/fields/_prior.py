@@ -124,6 +124,14 @@ class ScalarPrior(eqx.Module):
         """Evaluate features times scales, with an axis of one number at a point."""
         return (self.features(x) * self.scales().astype(x.dtype))[:, None, :]
 
+    def combine(
+        self, features: Float[Array, "N M"], x: Float[Array, "N D"], coefficients: Float[Array, "M q"]
+    ) -> Float[Array, "N q"]:
+        """Return sums of the features, which are given at x."""
+        if len(self.components) == 1 and isinstance(self.components[0], _Spectral):
+            return self.components[0].spectrum.combine(features, x, coefficients)
+        return features @ coefficients
+
     def scales(self) -> Float[Array, "M"]:
         """Return the prior standard deviation of each feature's coefficient."""
         return outer_last_axis([component.scales() for component in self.components])

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from rdgp.fields import Field
-from rdgp.likelihoods import WrappedGaussian
+from rdgp.likelihoods import Gaussian, WrappedGaussian
 from rdgp.models import DeepGP
 from rdgp.models._conditioned import log_evidence
 from rdgp.models._layers import Path, walk
@@ -112,15 +112,16 @@ def _over_draws(
     real = (count < batch.x.shape[0]).reshape(groups, size)
     index = jnp.minimum(count, batch.x.shape[0] - 1).reshape(groups, size)
     start = model.start(batch.x)
-    split = jax.tree.map(lambda leaf: leaf[index], (Path(batch.x, start.frame), batch.y, batch.carriers))
+    x, frame, y, carriers = jax.tree.map(lambda leaf: leaf[index], (batch.x, start.frame, batch.y, batch.carriers))
 
-    def at(seed: Seed, path: Path, y: Float[Array, "n ..."], carriers: Carriers) -> Float[Array, "n"]:
-        return term(_lead(model, path, carriers, seed), y)
+    def at(seed: Seed, path: Path, carriers: Carriers) -> Path:
+        return _lead(model, path, carriers, seed)
 
-    over_groups = jax.vmap(at)
-    seeds = _seeds(model, key, (samples, groups), batch.x.dtype)
-    values = jax.vmap(over_groups, in_axes=(0, None, None, None))(seeds, *split)
-    return jnp.where(real, values, 0.0).reshape(samples, -1)
+    over_groups = jax.vmap(jax.vmap(at), in_axes=(0, None, None))
+    paths = over_groups(_seeds(model, key, (samples, groups), batch.x.dtype), Path(x, frame), carriers)
+    flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[3:]), paths)
+    values = term(flat, jnp.tile(y.reshape(-1, *y.shape[2:]), (samples, *[1] * (y.ndim - 2))))
+    return jnp.where(real, values.reshape(samples, groups, size), 0.0).reshape(samples, -1)
 
 
 def _log_density(model: DeepGP, path: Path, y: Float[Array, "n ..."]) -> Float[Array, "n"]:
@@ -129,6 +130,9 @@ def _log_density(model: DeepGP, path: Path, y: Float[Array, "n ..."]) -> Float[A
         return model.likelihood.log_density(y, path.x)
     if not isinstance(model.output, Variational):
         raise ValueError("the expected density needs a variational output")
-    mean, covariance = model.output.coordinate_moments(path.x, path.frame)
     flat = y.reshape(y.shape[0], -1)
+    if isinstance(model.likelihood, Gaussian):
+        mean, spread = model.output.mean_and_spread(path.x, path.frame)
+        return model.likelihood.expected_log_density_by_spread(flat, mean + model.offset(mean.dtype), spread)
+    mean, covariance = model.output.coordinate_moments(path.x, path.frame)
     return model.likelihood.expected_log_density(flat, mean + model.offset(mean.dtype), covariance)

@@ -98,7 +98,8 @@ def start_shallow(model: DeepGP, x: Float[Array, "N D"], y: Float[Array, "N ..."
         return eqx.tree_at(lambda m: m.output, model, found.field)
     model = eqx.tree_at(lambda m: m.output.field, model, found.field)
     model = eqx.tree_at(lambda m: m.output, model, optimal_output(model, x, y))
-    model = eqx.tree_at(lambda m: m.likelihood, model, _with_noise(model.likelihood, _mean_square_error(model, x, y)))
+    noisier = _with_noise(found.likelihood, _mean_square_error(model, x, y))
+    model = eqx.tree_at(lambda m: m.likelihood, model, noisier)
     return eqx.tree_at(lambda m: m.output, model, optimal_output(model, x, y))
 
 

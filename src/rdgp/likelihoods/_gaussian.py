@@ -35,9 +35,15 @@ class Gaussian(Likelihood):
         self, y: Float[Array, "N q"], mean: Float[Array, "*S N q"], covariance: Float[Array, "*S N q q"]
     ) -> Float[Array, "*S N"]:
         """Return log N(y; mean, σ² I) - tr covariance / (2 σ²)."""
+        return self.expected_log_density_by_spread(y, mean, jnp.sum(variances(covariance), axis=-1))
+
+    def expected_log_density_by_spread(
+        self, y: Float[Array, "N q"], mean: Float[Array, "*S N q"], spread: Float[Array, "*S N"]
+    ) -> Float[Array, "*S N"]:
+        """Return log N(y; mean, σ² I) - spread / (2 σ²), spread the sum of the variances."""
         noise = self.noise_variance.astype(mean.dtype)
-        squares = jnp.square(y.astype(mean.dtype) - mean) + variances(covariance)
-        return -0.5 * jnp.sum(squares / noise + jnp.log(2.0 * jnp.pi * noise), axis=-1)
+        squares = jnp.sum(jnp.square(y.astype(mean.dtype) - mean), axis=-1) + spread
+        return -0.5 * (squares / noise + mean.shape[-1] * jnp.log(2.0 * jnp.pi * noise))
 
     def log_predictive(
         self, y: Float[Array, "N q"], mean: Float[Array, "*S N q"], covariance: Float[Array, "*S N q q"]

@@ -51,10 +51,10 @@ def deep_gp(
     families = [_family(hidden, inducing, num_inducing, x, key) for hidden in fields]
     if output == "point":
         return DeepGP(tuple(families), None, WrappedGaussian(space, 0.1))
-    last: Field | Variational = _output_field(space, field, output, output_levels)
-    if not all(family.draws_are_exact for family in families):
-        last = InducingLocations(last, _locations(space, num_inducing, x, key))
-    return DeepGP(tuple(families), last, Gaussian(0.1), constant_mean=constant_mean)
+    last = _output_field(space, field, output, output_levels)
+    integrated = all(family.draws_are_exact for family in families)
+    ending = last if integrated else InducingLocations(last, _locations(space, num_inducing, x, key))
+    return DeepGP(tuple(families), ending, Gaussian(0.1), constant_mean=constant_mean)
 
 
 def _check_name(name: str, what: str, names: tuple[str, ...]) -> None:
@@ -100,7 +100,8 @@ def _scalar_levels(space: Space, levels: int | None, limit: int) -> int | None:
     if levels is not None or _is_flat(space):
         return levels
     if isinstance(space, Product) and any(_is_flat(factor) for factor in space.factors):
-        return min(_scalar_levels(factor, None, limit) for factor in space.factors if not _is_flat(factor))
+        counts = [_scalar_levels(factor, None, limit) for factor in space.factors]
+        return min((count for count in counts if count is not None), default=None)
     return _levels(lambda k: scalar_spectrum(space, k).num_features, limit)
 
 

@@ -38,6 +38,12 @@ class ScalarSpectrum(eqx.Module):
     def features(self, x: Float[Array, "*N D"]) -> Float[Array, "*N M"]:
         """Evaluate the eigenfunctions, sorted by level."""
 
+    def combine(
+        self, features: Float[Array, "*N M"], x: Float[Array, "*N D"], coefficients: Float[Array, "M q"]
+    ) -> Float[Array, "*N q"]:
+        """Return sums of the eigenfunctions, whose features at x are given, with q sets of coefficients."""
+        return features @ coefficients
+
     @eqx.filter_jit
     def zonal(self, weights: Float[Array, "K"], x: Float[Array, "N D"], y: Float[Array, "L D"]) -> Float[Array, "N L"]:
         """Return sum_k w_k Z_k(x, y), with Z_k(x, y) = sum_j φ_kj(x) φ_kj(y)."""
@@ -90,6 +96,10 @@ class HodgeSpectrum(eqx.Module):
     ) -> Float[Array, "*N D"]:
         """Return the sum of the eigenfields with given coefficients: features(x) @ coefficients."""
         return carriers @ coefficients
+
+    def squares(self, x: Float[Array, "*N D"], factor: Float[Array, "M r"]) -> Float[Array, "*N"]:
+        """Return the sum of |F(x) A_j|² over the columns of a matrix, F(x) the eigenfields at a point."""
+        return jnp.sum(jnp.square(self.features(x) @ factor), axis=(-2, -1))
 
     @eqx.filter_jit
     def zonal(

@@ -21,7 +21,8 @@ from rdgp.spectra._spectrum import (
     hodge_spectrum,
     scalar_spectrum,
 )
-from rdgp.spectra._synthesis import ambient_weights, circle_matrix, curl_matrices, gradient_matrices
+from rdgp.spectra._squares import sum_of_squares
+from rdgp.spectra._synthesis import ambient_weights, circle_matrix, curl_matrices, gradient_matrices, sum_harmonics
 from rdgp.spectra._zonal import derivative_weights, gegenbauer_sum
 
 
@@ -45,6 +46,12 @@ class SphereSpectrum(ScalarSpectrum):
     def features(self, x: Float[Array, "*N D"]) -> Float[Array, "*N M"]:
         """Evaluate the harmonics, sorted by degree."""
         return by_tiles(lambda tile: harmonics(tile, self.degrees), x)
+
+    def combine(
+        self, features: Float[Array, "*N M"], x: Float[Array, "*N D"], coefficients: Float[Array, "M q"]
+    ) -> Float[Array, "*N q"]:
+        """Return sums of the harmonics; their derivatives in x are such sums again."""
+        return sum_harmonics(features, x, coefficients, self.degrees)
 
     @eqx.filter_jit
     def zonal(self, weights: Float[Array, "K"], x: Float[Array, "N D"], y: Float[Array, "L D"]) -> Float[Array, "N L"]:
@@ -97,8 +104,15 @@ class SphereHodgeSpectrum(HodgeSpectrum):
         self, carriers: Float[Array, "*N m"], x: Float[Array, "*N D"], coefficients: Float[Array, "M"]
     ) -> Float[Array, "*N D"]:
         """Return P_x (φ(x) W)."""
-        ambient = carriers @ ambient_weights(self._terms, self._carrier_degrees, coefficients).astype(x.dtype)
+        weights = ambient_weights(self._terms, self._carrier_degrees, coefficients).astype(x.dtype)
+        ambient = sum_harmonics(carriers, x, weights, self._carrier_degrees)
         return ambient - jnp.sum(ambient * x, axis=-1, keepdims=True) * x
+
+    def squares(self, x: Float[Array, "*N D"], factor: Float[Array, "M r"]) -> Float[Array, "*N"]:
+        """Return the sum of |F(x) A_j|², on S_2 by scalar harmonics alone."""
+        if self.d != 2:
+            return super().squares(x, factor)
+        return sum_of_squares(self, max(*self.gradient_degrees, *self.curl_degrees), x, factor)
 
     @property
     def _terms(self) -> list[tuple[int, Float[np.ndarray, "_ _ D"]]]:

@@ -5,14 +5,16 @@ one of degree k. So a sum of eigenfields is P_x (φ(x) W): scalar harmonics, one
 functions this way never forms the eigenfields.
 """
 
-from functools import lru_cache
+from functools import lru_cache, partial
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from rdgp.spectra._coexact import coexact_coefficients, derivative_matrices
 from rdgp.spectra._generators import generator_matrices
+from rdgp.spectra._harmonics import num_harmonics
 
 
 @lru_cache(maxsize=256)
@@ -33,6 +35,51 @@ def curl_matrices(d: int, degree: int) -> Float[np.ndarray, "C L D"]:
 def circle_matrix() -> Float[np.ndarray, "1 2 2"]:
     """Return B of the harmonic field (-x_2, x_1) of the circle, from the two functions of degree one."""
     return np.array([[[0.0, 1.0], [-1.0, 0.0]]]) / np.sqrt(2.0)
+
+
+def sum_harmonics(
+    rows: Float[Array, "*N m"], x: Float[Array, "*N D"], coefficients: Float[Array, "m q"], degrees: tuple[int, ...]
+) -> Float[Array, "*N q"]:
+    """Return φ(x) C for harmonics φ(x) of the given degrees, differentiable in x along the sphere and in C.
+
+    The gradient of harmonics of degree k is a combination of those of degree k - 1. So where all degrees are there, a
+    derivative of the sum is another sum of the same harmonics, and no derivative of harmonics is formed.
+    """
+    if degrees != tuple(range(len(degrees))):
+        return rows @ coefficients
+    return _closed_sum(jax.lax.stop_gradient(rows), x, coefficients, degrees)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(3,))
+def _closed_sum(
+    rows: Float[Array, "*N m"], x: Float[Array, "*N D"], coefficients: Float[Array, "m q"], degrees: tuple[int, ...]
+) -> Float[Array, "*N q"]:
+    return rows @ coefficients
+
+
+@_closed_sum.defjvp
+def _closed_sum_jvp(
+    degrees: tuple[int, ...], primals: tuple[Array, ...], tangents: tuple[Array, ...]
+) -> tuple[Float[Array, "*N q"], Float[Array, "*N q"]]:
+    (rows, x, coefficients), (_, dx, change) = primals, tangents
+    (m, q), size = coefficients.shape, x.shape[-1]
+    lowered = _lowered(coefficients, degrees, size).reshape(m, q * size)
+    both = _closed_sum(rows, x, jnp.concatenate([coefficients, lowered], axis=1), degrees)
+    along = dx - jnp.sum(x * dx, axis=-1, keepdims=True) * x
+    slopes = both[..., q:].reshape(*both.shape[:-1], q, size)
+    moved = jnp.sum(slopes * along[..., None, :], axis=-1)
+    return both[..., :q], moved + _closed_sum(rows, x, change, degrees)
+
+
+def _lowered(coefficients: Float[Array, "m q"], degrees: tuple[int, ...], size: int) -> Float[Array, "m q D"]:
+    """Return the coefficients of the partial derivatives of φ C."""
+    top = degrees[-1]
+    last = jnp.zeros((num_harmonics(size - 1, top), coefficients.shape[1], size), coefficients.dtype)
+    if top == 0:
+        return last
+    terms = [(k - 1, derivative_matrices(size - 1, k).transpose(1, 2, 0)) for k in degrees[1:]]
+    lower = ambient_weights(terms, degrees[:-1], coefficients[1:].T)  # [q, m, D]
+    return jnp.concatenate([jnp.swapaxes(lower, 0, 1), last])
 
 
 def ambient_weights(

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from rdgp.core import Parameter, check_count
+from rdgp.core import Parameter, check_count, small_product
 from rdgp.fields import Field, FieldDraw, Latent, check_points
 from rdgp.variational._variational import Conditional, Variational
 from rdgp.variational._whitened import WhitenedGaussian
@@ -82,6 +82,16 @@ class Interdomain(Variational):
             half = self._tail_features(i, latent, latent.features(x) * latent.scales().astype(x.dtype))
             halves.append(half.reshape(-1, half.shape[-1]))
         return tuple(half @ half.T for half in halves)
+
+    def mean_and_spread(
+        self, x: Float[Array, "N D"], basis: Float[Array, "N P q"] | None
+    ) -> tuple[Float[Array, "N q"], Float[Array, "N"]]:
+        """Return the mean of the coordinates and the sum of their variances, by the field's short way if it has one."""
+        spread = None if self.tail else self.field.squares(x, tuple(block.factor for block in self.blocks))
+        if spread is None or basis is None:
+            return super().mean_and_spread(x, basis)
+        value = self.field.evaluate(self.field.carriers(x), x, tuple(block.mean for block in self.blocks))
+        return small_product(basis, value[..., None])[..., 0], spread
 
     def kl(self) -> Float[Array, ""]:
         """Return the divergence of the dense blocks plus, level by level, N (D' - 1 - log D') / 2 of the tail."""

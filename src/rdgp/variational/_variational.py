@@ -81,6 +81,13 @@ class Variational(eqx.Module):
             covariances.append(small_product(flat, half.reshape(n, p * r, q)))
         return reduce(jnp.add, means), reduce(jnp.add, covariances)
 
+    def mean_and_spread(
+        self, x: Float[Array, "N D"], basis: Float[Array, "N P q"] | None
+    ) -> tuple[Float[Array, "N q"], Float[Array, "N"]]:
+        """Return the mean of the coordinates and the sum of their variances, which is all that Gaussian noise needs."""
+        mean, covariance = self.coordinate_moments(x, basis)
+        return mean, jnp.trace(covariance, axis1=1, axis2=2)
+
     def sample_independently(self, x: Float[Array, "N D"], key: PRNGKeyArray) -> Float[Array, "N ..."]:
         """Draw the value at each point from its marginal law, independently of the other points."""
         keys = jax.random.split(key, len(self.blocks))
