@@ -39,9 +39,9 @@ class Ramp(NamedTuple):
 
 
 RAMPS = {
-    "speed": Ramp(("#f4f8f6", "#a8d5cf", "#4aa3b5", "#2b6a9b"), ("#14202b", "#1f5673", "#2f9aa0", "#b9ecd2")),
-    "uncertainty": Ramp(("#fbf7ef", "#f6d5a0", "#e58f65", "#b04a5a"), ("#1c1a2b", "#5b2f5e", "#bf5a58", "#fbd79b")),
-    "difference": Ramp(("#f7f5fa", "#d3c4e6", "#a07fc4", "#6c4699"), ("#1a1a2a", "#493a78", "#8d68bd", "#e6cdf6")),
+    "speed": Ramp(("#f4f8f6", "#a8d5cf", "#4aa3b5", "#2b6a9b"), ("#14202b", "#1f4f6d", "#2b8790", "#6cc9b0")),
+    "uncertainty": Ramp(("#fbf7ef", "#f6d5a0", "#e58f65", "#b04a5a"), ("#1c1a2b", "#542c5c", "#a5475c", "#e2905f")),
+    "difference": Ramp(("#f7f5fa", "#d3c4e6", "#a07fc4", "#6c4699"), ("#1a1a2a", "#413569", "#7a58aa", "#b995e3")),
     "scalar": Ramp(("#30246e", "#8d3f8c", "#e0735c", "#fbe9a4"), ("#221a52", "#8d3f8c", "#e0735c", "#fbe9a4")),
     "signed": Ramp(
         ("#2c5f9e", "#8fb7d9", "#f7f6f3", "#e3a587", "#a8433f"),

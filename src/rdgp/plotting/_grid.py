@@ -172,3 +172,16 @@ def _position(
 
 def _all(data: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {np.shape(data[name])}" for name in data) or "nothing"
+
+
+def thin(
+    grid: Grid, most: int
+) -> tuple[Shaped[np.ndarray, "rows"], Shaped[np.ndarray, "columns"], Float[np.ndarray, "columns"]]:
+    """Return rows and columns to keep so that not more than about `most` nodes stay, and the longitudes kept."""
+    step = int(np.ceil(np.sqrt(grid.lat.size * grid.lon.size / most)))
+    closed = grid.lon.size > 1 and np.isclose(grid.lon[-1] - grid.lon[0], 360.0)
+    columns = np.arange(0, grid.lon.size - int(closed), step)
+    lon = grid.lon[columns]
+    if closed:
+        columns, lon = np.append(columns, 0), np.append(lon, grid.lon[0] + 360.0)
+    return np.arange(0, grid.lat.size, step), columns, lon
