@@ -9,8 +9,9 @@ from jaxtyping import Float
 
 from rdgp.core import require
 from rdgp.plotting._colors import colormap
-from rdgp.plotting._grid import Grid, lattice, sample, sample_tangents
+from rdgp.plotting._grid import Grid, sample, sample_tangents
 from rdgp.plotting._projections import Projection, graticule, project_lines
+from rdgp.plotting._sphere import lattice, to_latlon
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -169,12 +170,6 @@ def draw_points(axes: "Axes", projection: Projection, places: Float[np.ndarray, 
     """Mark where observations are."""
     page = projection.forward(places)
     axes.scatter(*page.T, s=size, color=SECOND, linewidths=0.0, zorder=4)
-
-
-def to_latlon(x: Float[np.ndarray, "*n 3"]) -> Float[np.ndarray, "*n 2"]:
-    """Return (latitude, longitude) of vectors of any length."""
-    lat = np.arctan2(x[..., 2], np.hypot(x[..., 0], x[..., 1]))
-    return np.rad2deg(np.stack([lat, np.arctan2(x[..., 1], x[..., 0])], axis=-1))
 
 
 def add_color_bar(figure: "Figure", axes: "Axes", image: "ScalarMappable", label: str, extend: str) -> None:

@@ -5,10 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-Lines = Sequence[Float[np.ndarray, "_ 2"]]
+from rdgp.core import Numbers
+
+Lines = Sequence[Numbers]  # of (latitude, longitude) rows
+Pieces = list[Float[np.ndarray, "_ 2"]]
 
 
-def coast(lines: Lines | None) -> list[Float[np.ndarray, "_ 2"]]:
+def coast(lines: Lines | None) -> Pieces:
     """Return lines of (latitude, longitude); None means the bundle, an empty list no coast at all.
 
     Pieces along the date line and on the poles are left out: they are cuts of the data, not coasts.
@@ -17,7 +20,7 @@ def coast(lines: Lines | None) -> list[Float[np.ndarray, "_ 2"]]:
         from rdgp.datasets import load_coastline
 
         lines = load_coastline()
-    kept = []
+    kept: Pieces = []
     for line in lines:
         line = np.asarray(line, float)
         if line.ndim != 2 or line.shape[1] != 2:

@@ -66,11 +66,8 @@ def color_table(name: str, *, dark: bool = False, size: int = 256) -> UInt8[np.n
 
 
 def colormap(name: str) -> "ListedColormap":
-    """Return a ramp as a colormap of matplotlib, transparent where there is no value."""
-    colors = require("matplotlib.colors", "plot")
-    ramp = colors.ListedColormap(color_table(name) / 255.0, name=f"rdgp_{name}")
-    ramp.set_bad((0.0, 0.0, 0.0, 0.0))
-    return ramp
+    """Return a ramp as a colormap of matplotlib."""
+    return require("matplotlib.colors", "plot").ListedColormap(color_table(name) / 255.0, name=f"rdgp_{name}")
 
 
 def lightness(colors: UInt8[np.ndarray, "n 3"]) -> Float[np.ndarray, "n"]:

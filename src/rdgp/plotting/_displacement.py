@@ -8,11 +8,11 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from rdgp.core import Numbers, require
-from rdgp.plotting._canvas import FAINT, INK, add_color_bar, draw_lines, new_figure, prepare, styled, to_latlon
-from rdgp.plotting._coastline import Lines, coast
+from rdgp.plotting._canvas import FAINT, INK, add_color_bar, draw_lines, new_figure, prepare, styled
+from rdgp.plotting._coastline import Lines, Pieces, coast
 from rdgp.plotting._colors import colormap
-from rdgp.plotting._grid import to_vectors
 from rdgp.plotting._projections import Projection, graticule, orthographic
+from rdgp.plotting._sphere import to_latlon, to_vectors
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Points = Float[np.ndarray, "N 3"]
-MOST_POINTS = 2000  # of those given, so that the smooth kernel stays cheap
+MOST_POINTS = 1200  # of those given, so that the smooth kernel stays cheap
 
 
 def draw_displacement(
@@ -84,7 +84,7 @@ def angles(start: Float[np.ndarray, "n 3"], end: Float[np.ndarray, "n 3"]) -> Fl
 
 
 def _draw_layer(
-    axes: "Axes", sheet: Projection, still: list[Lines], bent: "Bent", layer: int, top: float
+    axes: "Axes", sheet: Projection, still: list[Pieces], bent: "Bent", layer: int, top: float
 ) -> "ScalarMappable":
     rim = prepare(axes, sheet)
     for lines in still:
@@ -112,7 +112,7 @@ class Bent(NamedTuple):
     widths: Float[np.ndarray, "m"]
 
 
-def _bend(layers: list[Points], mesh: Lines, lines: Lines) -> Bent:
+def _bend(layers: list[Points], mesh: Pieces, lines: Pieces) -> Bent:
     every = [*mesh, *lines]
     joined = np.concatenate([np.arange(len(line)) < len(line) - 1 for line in every])[:-1]
     widths = np.concatenate([np.full(len(line), 0.5 if k < len(mesh) else 1.0) for k, line in enumerate(every)])[:-1]

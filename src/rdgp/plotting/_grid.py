@@ -7,8 +7,7 @@ import numpy as np
 from jaxtyping import Float, Shaped
 from scipy.spatial import cKDTree
 
-from rdgp.core import Numbers
-from rdgp.spaces import latlon_to_sphere, wind_to_tangent
+from rdgp.plotting._sphere import to_tangents, to_vectors
 
 SCATTERED_STEP = 2.0  # degrees between the nodes on which scattered targets are shown
 
@@ -87,23 +86,10 @@ def sample_tangents(
     Interpolated as vectors of space, because east and north turn quickly near the poles.
     """
     nodes = np.stack(np.meshgrid(grid.lat, grid.lon, indexing="ij"), axis=-1)
-    tangents = np.asarray(wind_to_tangent(nodes, np.stack([u, v], axis=-1)), float)
+    tangents = to_tangents(nodes, u, v)
     x = to_vectors(latlon)
     wind = np.stack([sample(grid, tangents[..., axis], latlon) for axis in range(3)], axis=-1)
     return x, wind - np.sum(wind * x, axis=-1, keepdims=True) * x
-
-
-def lattice(num_points: int) -> Float[np.ndarray, "n 2"]:
-    """Return Fibonacci points (latitude, longitude), equally dense all over the globe."""
-    index = np.arange(num_points)
-    lat = np.rad2deg(np.arcsin(1.0 - (2.0 * index + 1.0) / num_points))
-    lon = (360.0 * index * 2.0 / (1.0 + np.sqrt(5.0)) + 180.0) % 360.0 - 180.0
-    return np.stack([lat, lon], axis=-1)
-
-
-def to_vectors(latlon: Numbers) -> Float[np.ndarray, "*n 3"]:
-    """Return unit vectors of places as numpy doubles."""
-    return np.asarray(latlon_to_sphere(latlon), float)
 
 
 def read_places(observations: Any) -> Float[np.ndarray, "n 2"]:
@@ -111,6 +97,8 @@ def read_places(observations: Any) -> Float[np.ndarray, "n 2"]:
     places = np.asarray(getattr(observations, "latlon", observations), float)
     if places.ndim != 2 or places.shape[1] != 2:
         raise ValueError(f"observations must be (latitude, longitude) rows of shape [N, 2], got {places.shape}")
+    if places.size and not np.abs(places[:, 0]).max() <= 90.0:
+        raise ValueError("latitudes of observations must lie within ±90 degrees; the columns are (latitude, longitude)")
     return places
 
 

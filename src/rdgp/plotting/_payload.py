@@ -9,12 +9,13 @@ import numpy as np
 from jaxtyping import Float, Shaped
 
 from rdgp.core import Numbers
-from rdgp.plotting._coastline import Lines
+from rdgp.plotting._coastline import Pieces
 from rdgp.plotting._colors import RAMPS, color_table
 from rdgp.plotting._displacement import angles, carry, read_layers
-from rdgp.plotting._grid import Grid, find_wind, pick, read_grid, read_places, thin, to_vectors
+from rdgp.plotting._grid import Grid, find_wind, pick, read_grid, read_places, thin
 from rdgp.plotting._panels import Panel, choose_panel, describe, raise_powers
 from rdgp.plotting._projections import graticule
+from rdgp.plotting._sphere import to_vectors
 
 MOST_NODES = 70_000  # of the grid in the page: one degree, some hundred kilobytes for each field
 MOST_DOTS = 20_000
@@ -22,7 +23,7 @@ _MISSING = 65535
 
 
 def field_content(
-    prediction: Mapping[str, Any], truth: Mapping[str, Any] | None, observations: Any, lines: Lines
+    prediction: Mapping[str, Any], truth: Mapping[str, Any] | None, observations: Any, lines: Pieces
 ) -> dict[str, Any]:
     """Return what the globe of the field needs."""
     grid = read_grid(prediction)
@@ -50,7 +51,7 @@ def field_content(
     }
 
 
-def layers_content(points: Sequence[Numbers], lines: Lines) -> dict[str, Any]:
+def layers_content(points: Sequence[Numbers], lines: Pieces) -> dict[str, Any]:
     """Return what the globe of the layers needs: coasts and graticule as every layer bends them."""
     layers, mesh = read_layers(points), graticule(15.0)
     every = [*mesh, *lines]
@@ -119,8 +120,8 @@ def _pack(values: Float[np.ndarray, "H W"]) -> dict[str, Any]:
     return {"offset": low, "scale": step, "data": _encode(codes, "<u2")}
 
 
-def _lines(lines: Lines) -> dict[str, Any]:
-    points = np.concatenate([np.asarray(line, float) for line in lines]) if len(lines) else np.zeros((0, 2))
+def _lines(lines: Pieces) -> dict[str, Any]:
+    points = np.concatenate(lines) if lines else np.zeros((0, 2))
     return {"points": _vectors(to_vectors(points)), "lengths": [len(line) for line in lines]}
 
 

@@ -51,7 +51,7 @@ def equal_earth(center: float = 0.0) -> Projection:
 
     def inverse(page: Plane) -> Plane:
         theta = np.clip(page[..., 1] / _A1, -np.pi / 3.0, np.pi / 3.0)
-        for _ in range(8):
+        for _ in range(6):
             theta = np.clip(theta - (_height(theta) - page[..., 1]) / _slope(theta), -np.pi / 3.0, np.pi / 3.0)
         lon = 3.0 * page[..., 0] * _slope(theta) / (2.0 * np.sqrt(3.0) * np.cos(theta))
         inside = (np.abs(lon) <= np.pi) & (np.abs(page[..., 1]) <= _height(np.pi / 3.0))
@@ -98,7 +98,7 @@ def orthographic(lat: float, lon: float) -> Projection:
 
 def from_cartopy(crs: Any) -> Projection:
     """Return a projection of cartopy; only its formulas are used, so nothing is downloaded."""
-    degrees = require("cartopy.crs", "maps").PlateCarree()
+    degrees = require("cartopy.crs", "maps").PlateCarree(globe=crs.globe)
     path = require("matplotlib.path", "plot").Path
     outline = np.asarray(crs.boundary.coords, float)[:, :2]
     inside = path(outline)
@@ -163,8 +163,10 @@ def _rim(forward: Callable[[Plane], Plane], center: float) -> Float[np.ndarray, 
 
 
 def _height(theta: Any) -> Any:
-    return theta * (_A1 + theta**2 * _A2 + theta**6 * (_A3 + theta**2 * _A4))
+    square = theta * theta
+    return theta * (_A1 + square * (_A2 + square * square * (_A3 + square * _A4)))
 
 
 def _slope(theta: Any) -> Any:
-    return _A1 + 3.0 * _A2 * theta**2 + theta**6 * (7.0 * _A3 + 9.0 * _A4 * theta**2)
+    square = theta * theta
+    return _A1 + square * (3.0 * _A2 + square * square * (7.0 * _A3 + square * 9.0 * _A4))
