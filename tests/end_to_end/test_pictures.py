@@ -87,6 +87,13 @@ def test_the_panels_of_a_scalar_need_only_arrays() -> None:
     ]
 
 
+def test_a_region_fills_its_map(winds: tuple[xarray.Dataset, xarray.Dataset]) -> None:
+    region = winds[0].sel(lat=slice(20.0, 60.0), lon=slice(150.0, 220.0))
+    axes = draw_map(region, coastline=COAST).axes[0]
+    assert np.diff(axes.get_xlim())[0] < 1.5
+    assert num_colors(draw_globe(region, coastline=COAST)) > 50
+
+
 def test_projections_of_cartopy_are_drawn(winds: tuple[xarray.Dataset, xarray.Dataset]) -> None:
     crs = pytest.importorskip("cartopy.crs")
     figure = draw_map(winds[0], projection=crs.NorthPolarStereo(), coastline=COAST)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rdgp.plotting._coastline import coast
 from rdgp.plotting._colors import RAMPS, color_table, lightness
 from rdgp.plotting._displacement import carry
-from rdgp.plotting._grid import pick, read_grid, sample, sample_tangents
+from rdgp.plotting._grid import middle_of_region, pick, read_grid, sample, sample_tangents
 from rdgp.plotting._payload import _pack
 from rdgp.plotting._projections import (
     Projection,
@@ -107,6 +107,19 @@ def test_values_at_nodes_are_exact_and_regions_end() -> None:
     np.testing.assert_array_equal(sample(grid, values, nodes), values)
     assert np.isnan(sample(grid, values, np.array([[50.0, 175.0], [11.0, 0.0], [11.0, -170.0]]))).all()
     assert sample(grid, values, np.array([[10.6, 171.0]])) == 3.0
+
+
+def test_a_region_may_lie_across_the_date_line() -> None:
+    lat, lon = np.arange(-20.0, 21.0, 5.0), np.array([-175.0, -170.0, 170.0, 175.0, 180.0])
+    values = smooth_field(lat, lon)
+    grid = read_grid({"lat": lat, "lon": lon, "f": values})
+    assert np.ptp(grid.lon) == 20.0
+    nodes = np.stack(np.meshgrid(lat, lon, indexing="ij"), axis=-1)
+    np.testing.assert_allclose(sample(grid, pick(grid, "f"), nodes), values, atol=1e-12)
+    assert np.isnan(sample(grid, pick(grid, "f"), np.array([[0.0, 0.0], [0.0, 160.0], [0.0, -160.0]]))).all()
+    middle = middle_of_region(grid)
+    assert middle is not None
+    assert middle[1] % 360.0 == 180.0
 
 
 def test_scattered_places_spread_to_their_neighbors() -> None:

@@ -161,6 +161,12 @@ def draw_arrows(
     return arrows
 
 
+def count_arrows(projection: Projection, room: int) -> int:
+    """Return how many arrows the whole globe has where the part that is shown has room for so many."""
+    width, height = np.ptp(projection.outline, axis=0) / projection.radian
+    return max(room, round(room * 14.0 / (width * height))) if not projection.foreshortens else room
+
+
 def arrow_length(projection: Projection, num_arrows: int) -> float:
     """Return the length on the page of an arrow of the reference speed: a little more than their spacing."""
     return 1.3 * float(np.sqrt(4.0 * np.pi / num_arrows)) * projection.radian

@@ -56,6 +56,13 @@ def pick(grid: Grid, name: str) -> Float[np.ndarray, "H W"]:
     return array.reshape(-1, *array.shape[-2:])[0]
 
 
+def middle_of_region(grid: Grid) -> tuple[float, float] | None:
+    """Return latitude and longitude of the middle of a grid that leaves out much of the world, else None."""
+    if np.ptp(grid.lon) > 300.0 and np.ptp(grid.lat) > 100.0:
+        return None
+    return float(np.mean(grid.lat[[0, -1]])), float(np.mean(grid.lon[[0, -1]]))
+
+
 def find_wind(grid: Grid) -> tuple[str, str] | None:
     """Return the names of the components (east, north) of the wind, if there is one."""
     if "u" in grid.values and "v" in grid.values:
@@ -124,9 +131,14 @@ def _ascending(
     lat: Float[np.ndarray, "h"], lon: Float[np.ndarray, "w"], values: dict[str, Shaped[np.ndarray, "..."]]
 ) -> tuple[Float[np.ndarray, "h"], Float[np.ndarray, "W"], dict[str, Shaped[np.ndarray, "..."]]]:
     rows, (wrapped, columns) = np.argsort(lat), np.unique((lon + 180.0) % 360.0 - 180.0, return_index=True)
-    step = np.median(np.diff(wrapped)) if wrapped.size > 1 else 360.0
-    if wrapped.size > 1 and wrapped[0] + 360.0 - wrapped[-1] < 1.5 * step:
+    gaps = np.diff(wrapped, append=wrapped[0] + 360.0)
+    widest, step = int(np.argmax(gaps)), float(np.median(gaps[:-1])) if wrapped.size > 1 else 0.0
+    if gaps[widest] < 1.5 * step:
         wrapped, columns = np.append(wrapped, wrapped[0] + 360.0), np.append(columns, columns[0])
+    else:
+        wrapped = np.concatenate([wrapped[widest + 1 :], wrapped[: widest + 1] + 360.0])
+        columns = np.roll(columns, -widest - 1)
+        wrapped -= 360.0 * np.round(wrapped.mean() / 360.0)
     return lat[rows], wrapped, {name: array[..., rows, :][..., columns] for name, array in values.items()}
 
 

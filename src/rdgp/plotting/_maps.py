@@ -10,6 +10,7 @@ from rdgp.plotting._canvas import (
     SOFT,
     add_color_bar,
     arrow_length,
+    count_arrows,
     draw_arrows,
     draw_base,
     draw_points,
@@ -19,9 +20,9 @@ from rdgp.plotting._canvas import (
     styled,
 )
 from rdgp.plotting._coastline import Lines, coast
-from rdgp.plotting._grid import Grid, find_wind, read_grid, read_places
+from rdgp.plotting._grid import Grid, find_wind, middle_of_region, read_grid, read_places
 from rdgp.plotting._panels import Panel, choose_panel, raise_powers, scalar_panels, wind_panels, with_units
-from rdgp.plotting._projections import Projection, orthographic, resolve
+from rdgp.plotting._projections import Projection, focus, orthographic, resolve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,7 +36,7 @@ def draw_map(
     truth: Mapping[str, Any] | None = None,
     observations: Any = None,
     projection: Any = "equal_earth",
-    center: float = 0.0,
+    center: float | None = None,
     limits: tuple[float, float] | None = None,
     arrows: bool = True,
     title: str | None = None,
@@ -46,16 +47,17 @@ def draw_map(
 
     `data` is an xarray Dataset of `rdgp.geo` or a mapping of arrays with "lat" and "lon". `color` names a variable, or
     is "speed" or (with `truth`) "difference"; by default the uncertainty of a wind, else the first variable.
-    `projection` is "equal_earth", "plate_carree" or a projection of cartopy.
+    `projection` is "equal_earth", "plate_carree" or a projection of cartopy. A region fills the map.
     """
-    sheet = resolve(projection, center)
-    return _draw_one(data, sheet, color, truth, observations, limits, arrows, title, coastline, axes)
+    grid = read_grid(data)
+    sheet = _flat_sheet(grid, projection, center)
+    return _draw_one(grid, sheet, color, truth, observations, limits, arrows, title, coastline, axes)
 
 
 def draw_globe(
     data: Mapping[str, Any],
     *,
-    view: tuple[float, float] = (20.0, 0.0),
+    view: tuple[float, float] | None = None,
     color: str | None = None,
     truth: Mapping[str, Any] | None = None,
     observations: Any = None,
@@ -66,8 +68,9 @@ def draw_globe(
     axes: "Axes | None" = None,
 ) -> "Figure":
     """Draw the globe seen from above a (latitude, longitude) and return the figure; else like `draw_map`."""
-    sheet = orthographic(*view)
-    return _draw_one(data, sheet, color, truth, observations, limits, arrows, title, coastline, axes)
+    grid = read_grid(data)
+    sheet = orthographic(*(view or middle_of_region(grid) or (20.0, 0.0)))
+    return _draw_one(grid, sheet, color, truth, observations, limits, arrows, title, coastline, axes)
 
 
 def draw_panels(
@@ -78,7 +81,7 @@ def draw_panels(
     variable: str | None = None,
     uncertainty: str | None = None,
     projection: Any = "equal_earth",
-    center: float = 0.0,
+    center: float | None = None,
     title: str | None = None,
     coastline: Lines | None = None,
 ) -> "Figure":
@@ -86,7 +89,8 @@ def draw_panels(
 
     For a wind the uncertainty is "wind_std" or "wind_frobenius"; for scalars `variable` says which one is drawn.
     """
-    grid, sheet = read_grid(prediction), resolve(projection, center)
+    grid = read_grid(prediction)
+    sheet = _flat_sheet(grid, projection, center)
     wind = None if variable else find_wind(grid)
     if wind:
         panels = wind_panels(grid, wind, truth, uncertainty or "wind_std")
@@ -102,14 +106,23 @@ def draw_panels(
             shown, scale = observations if index == 0 else None, reference
             if panel.ramp == "difference":
                 scale = _reference([panel])
-            _draw_panel(axes, sheet, grid, panel, lines, shown, scale, num_arrows=600)
+            _draw_panel(axes, sheet, grid, panel, lines, shown, scale, 570)
         if title:
             figure.suptitle(title, fontsize=12, color=INK)
     return figure
 
 
+def _flat_sheet(grid: Grid, projection: Any, center: float | None) -> Projection:
+    """Return the map of the world, or the part of it that a region needs."""
+    middle = middle_of_region(grid)
+    if middle is None:
+        return resolve(projection, center or 0.0)
+    sheet = resolve(projection, middle[1] if center is None else center)
+    return focus(sheet, np.stack(np.meshgrid(grid.lat, grid.lon), axis=-1).reshape(-1, 2))
+
+
 def _draw_one(
-    data: Mapping[str, Any],
+    grid: Grid,
     sheet: Projection,
     color: str | None,
     truth: Mapping[str, Any] | None,
@@ -120,7 +133,6 @@ def _draw_one(
     coastline: Lines | None,
     axes: "Axes | None",
 ) -> "Figure":
-    grid = read_grid(data)
     panel = choose_panel(grid, color, truth, limits)
     panel = panel._replace(title=panel.title if title is None else title, wind=panel.wind if arrows else None)
     width, height = np.ptp(sheet.outline, axis=0)
@@ -128,8 +140,7 @@ def _draw_one(
         if axes is None:
             size = 9.0 if width > 1.4 * height else 6.2
             axes = new_figure(size, size * height / width + 0.95).add_subplot()
-        num_arrows = 1000
-        _draw_panel(axes, sheet, grid, panel, coast(coastline), observations, _reference([panel]), num_arrows)
+        _draw_panel(axes, sheet, grid, panel, coast(coastline), observations, _reference([panel]), 950)
     figure = axes.get_figure(root=True)
     assert figure is not None
     return figure
@@ -143,14 +154,16 @@ def _draw_panel(
     lines: Lines,
     observations: Any,
     reference: float,
-    num_arrows: int,
+    room: int,
 ) -> None:
+    """Draw a panel with room for a number of arrows."""
     rim = prepare(axes, sheet)
     image = paint(axes, sheet, grid, panel.values, panel.ramp, panel.limits, rim)
     draw_base(axes, sheet, lines, rim)
     if observations is not None:
-        draw_points(axes, sheet, read_places(observations), size=3.5 if num_arrows > 800 else 1.2)
+        draw_points(axes, sheet, read_places(observations), size=3.5 if room > 800 else 1.2)
     if panel.wind is not None:
+        num_arrows = count_arrows(sheet, room)
         arrows = draw_arrows(axes, sheet, grid, panel.wind, reference, num_arrows, rim)
         _add_key(axes, sheet, arrows, reference, num_arrows, panel.units)
     axes.set_title(panel.title)
@@ -173,10 +186,12 @@ def _reference(panels: list[Panel]) -> float:
 
 
 def _add_key(axes: "Axes", sheet: Projection, arrows: Any, reference: float, num_arrows: int, units: str) -> None:
-    """Add an arrow of a round speed, in the corner that a map of the world leaves free."""
+    """Add an arrow of a round speed, in the corner that a map of the world leaves free, else above it."""
     power = 10.0 ** np.floor(np.log10(reference))
     speed = max(step for step in (1.0, 2.0, 5.0) if step * power <= reference * 1.0001) * power
     length = arrow_length(sheet, num_arrows) * speed / reference
     label = f"{speed:g} {raise_powers(units)}".strip()
     right = 0.99 - 0.5 * length / float(np.ptp(sheet.outline[:, 0]))
-    axes.quiverkey(arrows, right, 0.97, length, label, labelpos="W", labelcolor=SOFT, fontproperties={"size": 8})
+    corner = sheet.outline.min(axis=0) + [0.97, 0.97] * np.ptp(sheet.outline, axis=0)
+    up = 1.04 if np.isfinite(sheet.inverse(corner[None])).all() else 0.97
+    axes.quiverkey(arrows, right, up, length, label, labelpos="W", labelcolor=SOFT, fontproperties={"size": 8})

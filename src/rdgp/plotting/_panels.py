@@ -80,7 +80,7 @@ def describe(grid: Grid, name: str) -> str:
     known = {"wind_std": "standard deviation of the wind", "wind_frobenius": "Frobenius norm of the wind's covariance"}
     if name in known or name in grid.labels:
         return known.get(name) or grid.labels[name]
-    return f"standard deviation of {name[:-4]}" if name.endswith("_std") else name.replace("_", " ")
+    return f"standard deviation of {describe(grid, name[:-4])}" if name.endswith("_std") else name.replace("_", " ")
 
 
 def with_units(label: str, units: str) -> str:
@@ -89,7 +89,8 @@ def with_units(label: str, units: str) -> str:
 
 
 def raise_powers(units: str) -> str:
-    """Return units with powers raised: m s-1 becomes m s⁻¹."""
+    """Return units with powers raised: m s-1 becomes m s⁻¹, degC becomes °C."""
+    units = re.sub(r"\b(degC|[Cc]elsius|degrees?_[Cc]elsius)\b", "°C", units)
     raised = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
     return re.sub(r"(?<=[A-Za-z])(?:\*\*|\^)?(-?\d+)", lambda power: power[1].translate(raised), units)
 

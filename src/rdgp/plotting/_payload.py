@@ -12,7 +12,7 @@ from rdgp.core import Numbers
 from rdgp.plotting._coastline import Pieces
 from rdgp.plotting._colors import RAMPS, color_table
 from rdgp.plotting._displacement import angles, carry, read_layers
-from rdgp.plotting._grid import Grid, find_wind, pick, read_grid, read_places, thin
+from rdgp.plotting._grid import Grid, find_wind, middle_of_region, pick, read_grid, read_places, thin
 from rdgp.plotting._panels import Panel, choose_panel, describe, raise_powers
 from rdgp.plotting._projections import graticule
 from rdgp.plotting._sphere import to_vectors
@@ -104,11 +104,11 @@ def _reference(grid: Grid, wind: tuple[str, str]) -> float:
 
 def _view(grid: Grid) -> dict[str, float]:
     """Return where the globe starts: over the middle of a region, else over the Atlantic."""
-    width, height = float(np.ptp(grid.lon)), float(np.ptp(grid.lat))
-    if width > 300.0 and height > 120.0:
+    middle = middle_of_region(grid)
+    if middle is None:
         return {"lat": 22.0, "lon": -25.0, "zoom": 1.0}
-    zoom = min(8.0, max(1.0, 100.0 / max(height, 0.6 * width)))
-    return {"lat": float(np.mean(grid.lat[[0, -1]])), "lon": float(np.mean(grid.lon[[0, -1]])), "zoom": zoom}
+    zoom = min(8.0, max(1.0, 100.0 / max(float(np.ptp(grid.lat)), 0.6 * float(np.ptp(grid.lon)))))
+    return {"lat": middle[0], "lon": middle[1], "zoom": zoom}
 
 
 def _pack(values: Float[np.ndarray, "H W"]) -> dict[str, Any]:

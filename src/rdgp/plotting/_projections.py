@@ -1,7 +1,7 @@
 """From the globe to the page and back: equal earth, plate carree, orthographic, and any projection of cartopy."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -116,9 +116,18 @@ def from_cartopy(crs: Any) -> Projection:
     return Projection(forward, inverse, outline, radian=float(np.ptp(outline[:, 0])) / 5.4)
 
 
+def focus(projection: Projection, places: Float[np.ndarray, "n 2"]) -> Projection:
+    """Return the part of a map around places, a rectangle with a small margin."""
+    page = projection.forward(places)
+    low, high = np.nanmin(page, axis=0), np.nanmax(page, axis=0)
+    low, high = low - 0.04 * (high - low).max(), high + 0.04 * (high - low).max()
+    corners = np.array([[low[0], low[1]], [high[0], low[1]], [high[0], high[1]], [low[0], high[1]]])
+    return replace(projection, outline=corners)
+
+
 def project_lines(projection: Projection, lines: Sequence[Float[np.ndarray, "_ 2"]]) -> list[Float[np.ndarray, "_ 2"]]:
     """Return lines on the page, cut where they pass behind the globe or jump over the rim of the map."""
-    far = 0.25 * np.ptp(projection.outline[:, 0])
+    far = 1.35 * projection.radian
     pieces = []
     for line in lines:
         if len(line) < 2:
