@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -36,7 +37,7 @@ def make_content(**changes: Any) -> ReportContent:
         history={"deep": -10.0 / np.arange(1.0, 200.0), "shallow": -12.0 / np.arange(1.0, 100.0)},
         calibration={"deep": case, "shallow": case},
         displacement=made_up_layers(),
-        metrics=[{"model": "shallow", "NLPD": -0.4}, {"model": "deep", "NLPD": -0.6592}],
+        metrics=[{"model": "shallow", "NLPD": -0.4}, {"model": "deep", "NLPD": jnp.asarray(-0.6592), "points": 5}],
         settings={"layers": 3, "name": "<b>"},
         coastline=[np.array([[10.0, -20.0], [30.0, 10.0], [-20.0, 40.0]])],
     )

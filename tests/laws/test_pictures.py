@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from rdgp.plotting._coastline import coast
 from rdgp.plotting._colors import RAMPS, color_table, lightness
+from rdgp.plotting._diagnostics import smooth
 from rdgp.plotting._displacement import carry
 from rdgp.plotting._grid import middle_of_region, pick, read_grid, sample, sample_tangents
 from rdgp.plotting._payload import _pack
@@ -184,6 +185,14 @@ def test_cuts_of_the_data_are_no_coast() -> None:
     assert coast([]) == []
     with pytest.raises(ValueError, match=r"shape \[n, 2\], got \(3,\)"):
         coast([np.zeros(3)])
+
+
+def test_smoothing_keeps_lines_and_shows_where_training_failed() -> None:
+    line = np.arange(400.0)
+    np.testing.assert_allclose(smooth(line)[:-12], line[:-12])
+    line[300:] = np.nan
+    assert np.array_equal(np.isnan(smooth(line)), np.isnan(line))
+    np.testing.assert_array_equal(smooth(line[:30]), line[:30])
 
 
 def test_packed_numbers_keep_five_digits() -> None:

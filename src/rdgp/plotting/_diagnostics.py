@@ -93,12 +93,13 @@ def as_cases(calibration: Calibration | Mapping[str, Calibration]) -> dict[str, 
 
 
 def smooth(values: Float[np.ndarray, "n"]) -> Float[np.ndarray, "n"]:
-    """Return a running mean, over fewer steps near the ends; the bound is estimated and jumps from step to step."""
-    half = min(values.size // 40, 12)
-    sums = np.concatenate([[0.0], np.cumsum(np.nan_to_num(values))])
-    index = np.arange(values.size)
-    reach = np.minimum(np.minimum(index, values.size - 1 - index), half)
-    return (sums[index + reach + 1] - sums[index - reach]) / (2 * reach + 1)
+    """Return a running mean of the finite values, over fewer steps near the ends: the bound jumps."""
+    finite, index = np.isfinite(values), np.arange(values.size)
+    sums = np.concatenate([[0.0], np.cumsum(np.where(finite, values, 0.0))])
+    counts = np.concatenate([[0], np.cumsum(finite)])
+    reach = np.minimum(index, min(values.size // 40, 12))
+    low, high = index - reach, np.minimum(index + reach + 1, values.size)
+    return np.where(finite, (sums[high] - sums[low]) / np.maximum(counts[high] - counts[low], 1), np.nan)
 
 
 def curve_limits(curves: Mapping[str, Float[np.ndarray, "_"]]) -> tuple[float, float]:

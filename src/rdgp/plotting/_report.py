@@ -5,11 +5,11 @@ import os
 from collections.abc import Mapping, Sequence
 from html import escape
 from importlib.resources import files
-from math import isfinite
-from numbers import Real
 from pathlib import Path
 from string import Template
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from rdgp.core import Numbers
 from rdgp.io import write_atomically
@@ -142,7 +142,8 @@ def _cell(value: Any, best: float | None) -> str:
 
 
 def _is_score(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, int) and isfinite(value)
+    number = np.asarray(value)
+    return number.ndim == 0 and number.dtype.kind == "f" and bool(np.isfinite(number))
 
 
 def _settings(settings: Mapping[str, Any]) -> str:

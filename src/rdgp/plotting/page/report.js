@@ -63,8 +63,9 @@ function createField() {
   const colored = grid.fields.filter((field) => field.ramp);
   let field = grid.get(content.first);
 
-  function arrowsFor(zoom) {
-    const count = zoom < 1.6 ? 1000 : zoom < 3.2 ? 3200 : zoom < 6.5 ? 11000 : 30000;
+  // About the same number of pixels between arrows, whatever the zoom and the window.
+  function arrowsFor(radius) {
+    const count = radius < 210 ? 500 : radius < 430 ? 1000 : radius < 860 ? 3200 : radius < 1750 ? 11000 : 30000;
     if (!densities.has(count)) densities.set(count, lattice(grid, wind, count));
     return densities.get(count);
   }
@@ -76,7 +77,7 @@ function createField() {
     drawLines(globe, axes, mesh, css("--mesh"), 0.8);
     drawLines(globe, axes, coast, css("--coast"), 1);
     if (shown.dots) drawDots(globe, axes, dots, css("--dot"), Math.min(3, 0.9 + 0.35 * globe.view.zoom));
-    if (shown.arrows) drawArrows(globe, axes, arrowsFor(globe.view.zoom), wind.reference);
+    if (shown.arrows) drawArrows(globe, axes, arrowsFor(globe.radius()), wind.reference);
     drawRim(globe);
     document.documentElement.dataset.ready = "true";
   });
