@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdgp.likelihoods import Gaussian
-from rdgp.metrics import coverage, crps, energy_score, mse, nlpd, region_coverage
+from rdgp.metrics import calibration_curve, coverage, crps, energy_score, mse, nlpd, pit, region_coverage
 from rdgp.models import Prediction
 
 NOISE = 0.2
@@ -102,6 +102,32 @@ def test_calibrated_laws_cover_at_their_level(level: float) -> None:
     assert abs(region_coverage(predict(*one), observe(*one, 6), level) - level) < bound
 
 
+@pytest.mark.parametrize("tangent", [False, True])
+def test_calibrated_laws_have_uniform_transforms(tangent: bool) -> None:
+    """Hold the largest distance to the uniform law to a Kolmogorov bound with a false alarm in 10^8."""
+    law = laws(6, 3, tangent)
+    y = observe(*law, 9)
+    values = np.asarray(pit(predict(*law), y))
+    assert values.shape == ((POINTS, 2) if tangent else (POINTS,))
+    ranks = (np.arange(POINTS) + 0.5) / POINTS
+    distance = np.abs(np.sort(values.reshape(POINTS, -1), axis=0) - ranks[:, None]).max()
+    assert distance < math.sqrt(math.log(2e8) / (2 * POINTS)) + 1 / POINTS
+
+
+@pytest.mark.parametrize("tangent", [False, True])
+def test_the_calibration_curve_is_the_coverage_at_every_level(tangent: bool) -> None:
+    law = laws(7, 3, tangent)
+    prediction, y, levels = predict(*law), observe(*law, 10), [0.5, 0.9]
+    curve = calibration_curve(prediction, y, levels)
+    assert curve.shape == ((2, 2) if tangent else (2,))
+    for level, share in zip(levels, curve, strict=True):
+        np.testing.assert_allclose(share, coverage(prediction, y, level), atol=1e-9)
+    with pytest.raises(ValueError, match="level must lie between 0 and 1, got 90"):
+        calibration_curve(prediction, y, [0.5, 90.0])
+    with pytest.raises(ValueError, match="levels must be a list of probabilities"):
+        calibration_curve(prediction, y, 0.5)
+
+
 def test_overconfident_laws_cover_less() -> None:
     means, covariances, basis = laws(4, 3, True)
     y = observe(means, covariances, basis, 7)
@@ -119,7 +145,7 @@ def test_single_precision_is_kept() -> None:
     np.testing.assert_allclose(crps(single, y), crps(predict(*law), y), rtol=1e-4)
 
 
-@pytest.mark.parametrize("score", [nlpd, mse, crps, coverage, region_coverage])
+@pytest.mark.parametrize("score", [nlpd, mse, crps, coverage, pit, region_coverage])
 def test_wrong_observations_are_refused(score: Callable[..., object]) -> None:
     prediction = predict(np.zeros((1, 4, 1)), np.ones((1, 4, 1, 1)), None)
     with pytest.raises(ValueError, match=r"y must have shape \(4,\) like the mean of the prediction, got \(4, 1\)"):

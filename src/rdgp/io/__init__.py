@@ -3,7 +3,8 @@
 Nothing in a file is ever executed: it names classes of this package, and only those are looked up.
 """
 
+from rdgp.io._file import write_atomically
 from rdgp.io._leaves import load_leaves, save_leaves
 from rdgp.io._model import load, save
 
-__all__ = ["load", "load_leaves", "save", "save_leaves"]
+__all__ = ["load", "load_leaves", "save", "save_leaves", "write_atomically"]

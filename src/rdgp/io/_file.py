@@ -36,7 +36,7 @@ def write_file(path: FilePath, content: Content, structure: Node, tensors: Tenso
     }
     header["sha256"] = _checksum(header, tensors)
     # one key only: safetensors keeps no order among several, and equal models are to give equal files
-    _write_atomically(Path(path), safetensors.numpy.save(tensors, {FORMAT: json.dumps(header, allow_nan=False)}))
+    write_atomically(Path(path), safetensors.numpy.save(tensors, {FORMAT: json.dumps(header, allow_nan=False)}))
 
 
 def read_file(path: FilePath, content: Content) -> tuple[Node, Tensors]:
@@ -101,7 +101,8 @@ def _checksum(header: dict[str, Any], tensors: Tensors) -> str:
     return digest.hexdigest()
 
 
-def _write_atomically(path: Path, data: bytes) -> None:
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all, over whatever was there."""
     target = Path(os.path.realpath(path))  # a link stays a link
     if not target.parent.is_dir():
         raise ValueError(f"cannot save {path}: there is no folder {target.parent}; create it first")

@@ -52,6 +52,29 @@ def coverage(prediction: Prediction, y: Numbers, level: float = 0.9) -> Float[Ar
     return _shape_like(prediction, compiled(_share_between, values, low, high))
 
 
+def pit(prediction: Prediction, y: Numbers) -> Float[Array, "N ..."]:
+    """Return the probability integral transform F(y) of each component: uniform on 0..1 where the law is right.
+
+    [N] for scalars, else [N, q]; F is the distribution function of the mixture, noise included.
+    """
+    values = compiled(_pit, *_check(prediction, y))
+    return values[:, 0] if prediction.scalar else values
+
+
+def calibration_curve(prediction: Prediction, y: Numbers, levels: Numbers) -> Float[Array, "L ..."]:
+    """Return how often each component of y lies in the central interval, for each of many levels.
+
+    [L] for scalars, else [L, q]: the `coverage` at all levels from one pass over the data.
+    """
+    levels = as_float_array(levels, "levels")
+    if levels.ndim != 1 or not levels.size:
+        raise ValueError(f"levels must be a list of probabilities, got shape {levels.shape}")
+    for level in levels:
+        _check_level(float(level))
+    distance = jnp.abs(2.0 * pit(prediction, y) - 1.0)
+    return jnp.stack([jnp.mean(distance <= level, axis=0, dtype=distance.dtype) for level in levels])
+
+
 def region_coverage(prediction: Prediction, y: Numbers, level: float = 0.9) -> float:
     """Return how often y lies in the ellipsoid (y - mean)ᵀ covariance⁻¹ (y - mean) <= χ²_q(level)."""
     _check_level(level)
@@ -119,6 +142,13 @@ def _energy_score(
 
 def _share_between(y: Float[Array, "N q"], low: Float[Array, "N q"], high: Float[Array, "N q"]) -> Float[Array, "q"]:
     return jnp.mean((low <= y) & (y <= high), axis=0, dtype=y.dtype)
+
+
+def _pit(prediction: Prediction, y: Float[Array, "N ..."]) -> Float[Array, "N q"]:
+    law, y = _in_coordinates(prediction, y)
+    variances = jnp.diagonal(law.covariances, axis1=-2, axis2=-1)
+    deviations = jnp.sqrt(jnp.maximum(variances, jnp.finfo(y.dtype).tiny))
+    return jnp.mean(ndtr((y - law.means) / deviations), axis=0)
 
 
 def _mahalanobis(prediction: Prediction, y: Float[Array, "N ..."]) -> Float[Array, "N"]:
