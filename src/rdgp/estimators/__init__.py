@@ -2,8 +2,16 @@
 
 from rdgp.estimators._base import DeepRegressor, load_estimator
 from rdgp.estimators._fitted import Fitted
-from rdgp.estimators._law import Rescaled
+from rdgp.estimators._law import Rescaled, Summary
 from rdgp.estimators._sphere import SphereRegressor
 from rdgp.estimators._winds import VectorFieldRegressor
 
-__all__ = ["DeepRegressor", "Fitted", "Rescaled", "SphereRegressor", "VectorFieldRegressor", "load_estimator"]
+__all__ = [
+    "DeepRegressor",
+    "Fitted",
+    "Rescaled",
+    "SphereRegressor",
+    "Summary",
+    "VectorFieldRegressor",
+    "load_estimator",
+]

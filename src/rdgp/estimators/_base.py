@@ -2,19 +2,18 @@
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from rdgp.core import Progress, check_count, compiled, require
+from rdgp.core import Progress, check_count, require
 from rdgp.estimators._fitted import Fitted, from_bytes, plain_attributes, savable_parameters, to_bytes
-from rdgp.estimators._law import first, rescale
+from rdgp.estimators._law import Summary, join_laws, join_summaries, rescale, summarize
 from rdgp.inference import fit
 from rdgp.io import load, save
 from rdgp.models import DeepGP, Prediction
@@ -116,12 +115,17 @@ class DeepRegressor(base.RegressorMixin, base.BaseEstimator, ABC):
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Return the mean at each input; with `return_std` also the standard deviation of the latent value."""
+        summary = self.summarize(X)
+        shape = (len(summary.mean), *self.fitted_.targets.shape[1:])
+        mean, std = summary.mean.reshape(shape), summary.std.reshape(shape)
+        return (mean, std) if return_std else mean
+
+    def summarize(self, X: Any, quantiles: Sequence[float] = ()) -> Summary:
+        """Return moments and quantiles of the latent values at inputs, in the units of y, block by block."""
         X = self._validated(X)
-        parts = [(np.asarray(mean), np.asarray(std)) for mean, std in map(_summary, self._laws(X))]
-        mean, std = (np.concatenate(part).astype(np.float64)[: len(X)] for part in zip(*parts, strict=True))
-        shape = (len(X), *self.fitted_.targets.shape[1:])
-        mean = (mean * self.fitted_.scale + self.fitted_.offset).reshape(shape)
-        return (mean, (std * self.fitted_.scale).reshape(shape)) if return_std else mean
+        scale, offset = self.fitted_.scale, self.fitted_.offset
+        parts = [summarize(law, quantiles, offset, scale) for law in self._laws(X)]
+        return join_summaries(parts, len(X))
 
     def predict_law(self, X: Any, *, scaled: bool = False) -> Prediction:
         """Return the predictive law in the units of y: a mixture over hidden draws, for `rdgp.metrics`.
@@ -129,15 +133,8 @@ class DeepRegressor(base.RegressorMixin, base.BaseEstimator, ABC):
         With `scaled` it is that of (y - offset_) / scale_.
         """
         X = self._validated(X)
-        laws = [first(law, count) for law, count in zip(self._laws(X), _counts(len(X)), strict=True)]
-        law = laws[0] if len(laws) == 1 else _joined(laws)
+        law = join_laws(list(self._laws(X)), len(X))
         return law if scaled else rescale(law, self.fitted_.offset, self.fitted_.scale)
-
-    def predict_blocks(self, X: Any) -> Iterator[Prediction]:
-        """Yield the laws of `predict_law(X, scaled=True)` for some thousands of inputs after another."""
-        X = self._validated(X)
-        for law, count in zip(self._laws(X), _counts(len(X)), strict=True):
-            yield first(law, count)
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Float[np.ndarray, "N ..."]:
         """Draw latent functions and evaluate them at all inputs: [N, n_samples], or [N, P, n_samples].
@@ -269,26 +266,6 @@ def load_estimator(path: str | Path) -> DeepRegressor:
     if fitted.feature_names is not None:
         estimator.feature_names_in_ = np.asarray(fitted.feature_names, dtype=object)
     return estimator
-
-
-def _counts(total: int) -> list[int]:
-    return [min(_BLOCK, total - start) for start in range(0, total, _BLOCK)]
-
-
-def _joined(laws: list[Prediction]) -> Prediction:
-    """Return laws at several lists of points as one."""
-    means = jnp.concatenate([law.means for law in laws], axis=1)
-    covariances = jnp.concatenate([law.covariances for law in laws], axis=1)
-    return Prediction(means, covariances, laws[0].likelihood, None, laws[0].scalar)
-
-
-def _summary(law: Prediction) -> tuple[Float[Array, "N P"], Float[Array, "N P"]]:
-    return compiled(_mean_and_std, law)
-
-
-def _mean_and_std(law: Prediction) -> tuple[Float[Array, "N P"], Float[Array, "N P"]]:
-    n = law.means.shape[1]
-    return law.mean.reshape(n, -1), jnp.sqrt(jnp.maximum(law.variance, 0.0)).reshape(n, -1)
 
 
 def _warn_unless_ok(status: str) -> None:

@@ -1,11 +1,13 @@
 """Predictive laws in other units and other coordinates."""
 
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from rdgp.core import compiled
 from rdgp.likelihoods import Likelihood
 from rdgp.likelihoods._likelihood import REAL_NUMBERS, Support
 from rdgp.models import Prediction
@@ -77,8 +79,54 @@ def in_frame(law: Prediction, frame: Float[Array, "N D q"]) -> Prediction:
     return Prediction(means, covariances, law.likelihood, None, False)
 
 
-def first(law: Prediction, count: int) -> Prediction:
-    """Return the law at the first points."""
-    basis = None if law.basis is None else jnp.asarray(np.asarray(law.basis)[:count])
-    means, covariances = np.asarray(law.means)[:, :count], np.asarray(law.covariances)[:, :count]
-    return Prediction(jnp.asarray(means), jnp.asarray(covariances), law.likelihood, basis, law.scalar)
+def join_laws(laws: list[Prediction], count: int) -> Prediction:
+    """Return laws at several lists of points as one, at the first points only."""
+    means = np.concatenate([np.asarray(law.means) for law in laws], axis=1)[:, :count]
+    covariances = np.concatenate([np.asarray(law.covariances) for law in laws], axis=1)[:, :count]
+    return Prediction(jnp.asarray(means), jnp.asarray(covariances), laws[0].likelihood, None, laws[0].scalar)
+
+
+class Summary(NamedTuple):
+    """Moments of latent values at points, and their quantiles.
+
+    `total_std` is the root of the trace of the covariance, `frobenius` the mean over hidden draws of the Frobenius norm
+    of the covariance of the output layer, in squared units.
+    """
+
+    mean: Float[np.ndarray, "N P"]
+    std: Float[np.ndarray, "N P"]
+    total_std: Float[np.ndarray, "N"]
+    frobenius: Float[np.ndarray, "N"]
+    quantiles: Float[np.ndarray, "Q N P"]
+
+
+def summarize(
+    law: Prediction, quantiles: Sequence[float], offset: Float[np.ndarray, "P"], scale: Float[np.ndarray, "P"]
+) -> Summary:
+    """Return the summary of offset + scale * value."""
+    squares = jnp.asarray(scale[:, None] * scale[None, :] / scale.max() ** 2, law.means.dtype)
+    mean, std, frobenius = (np.asarray(part, np.float64) for part in compiled(_moments, law, squares))
+    found = [np.asarray(law.quantile(p), np.float64).reshape(mean.shape) for p in quantiles]
+    return Summary(
+        mean * scale + offset,
+        std * scale,
+        np.linalg.norm(std * scale, axis=1),
+        frobenius * scale.max() ** 2,
+        np.stack(found) * scale + offset if found else np.zeros((0, *mean.shape)),
+    )
+
+
+def _moments(
+    law: Prediction, squares: Float[Array, "P P"]
+) -> tuple[Float[Array, "N P"], Float[Array, "N P"], Float[Array, "N"]]:
+    n = law.means.shape[1]
+    std = jnp.sqrt(jnp.maximum(law.variance, 0.0)).reshape(n, -1)
+    norms = jnp.sqrt(jnp.sum(jnp.square(law.covariances * squares), axis=(-2, -1)))
+    return law.mean.reshape(n, -1), std, jnp.mean(norms, axis=0)
+
+
+def join_summaries(parts: list[Summary], count: int) -> Summary:
+    """Return summaries at several lists of points as one, at the first points only."""
+    mean, std, total_std, frobenius = (np.concatenate(part)[:count] for part in list(zip(*parts, strict=True))[:-1])
+    quantiles = np.concatenate([part.quantiles for part in parts], axis=1)[:, :count]
+    return Summary(mean, std, total_std, frobenius, quantiles)
