@@ -1,0 +1,1 @@
+"""The shell: `rdgp fit`, `rdgp predict` and their kin."""
