@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import rdgp.spaces
 from rdgp.spaces import Box, Isometry, Rotations, Space, Sphere, Torus
-from tests.cases import SPACES, points, spaces, vectors
+from tests.cases import SPACES, isometry, points, spaces, vectors
 
 seeds = st.integers(0, 2**20)
 lengths = st.floats(0.0, 10.0)
@@ -115,11 +115,6 @@ def facts(space: Space, given: Given, turn: Isometry | None = None) -> Facts:
 
 
 @partial(jax.jit, static_argnums=0)
-def _isometry(space: Space, key: jax.Array) -> Isometry:
-    return space.random_isometry(key=key)
-
-
-@partial(jax.jit, static_argnums=0)
 def _contains_random(space: Space, key: jax.Array) -> jax.Array:
     return space.contains(space.random(5, key=key), atol=1e-12)
 
@@ -200,7 +195,7 @@ def test_transport_is_the_derivative_along_a_geodesic(space: Space, seed: int) -
 @spaces
 @given(seed=seeds)
 def test_isometries_keep_distances(space: Space, seed: int) -> None:
-    result = facts(space, given_numbers(space, seed), _isometry(space, jax.random.key(seed)))
+    result = facts(space, given_numbers(space, seed), isometry(space, seed))
     close(result.distance_turned, result.distance, 1e-7)
     close(result.walk_turned, result.turned_walk, 1e-7)
 
