@@ -41,13 +41,13 @@ def test_posterior_is_that_of_joint_gaussian_conditioning(field: Field) -> None:
     test = points(field.space, 2)
     size = int(np.prod(field.value_shape()))
 
-    def matrix(a: jax.Array, b: jax.Array) -> np.ndarray:
-        return np.asarray(field.covariance(a, b)).reshape(a.shape[0] * size, b.shape[0] * size)
-
-    inverse = np.linalg.pinv(matrix(x, x) + NOISE * _identity(field, x), rcond=1e-10, hermitian=True)
-    cross = matrix(test, x)
+    everywhere = jnp.asarray(np.concatenate([x, test]))  # one covariance for all compiles once
+    n, total = len(x) * size, len(everywhere) * size
+    whole = np.asarray(field.covariance(everywhere, everywhere)).reshape(total, total)
+    inverse = np.linalg.pinv(whole[:n, :n] + NOISE * _identity(field, x), rcond=1e-10, hermitian=True)
+    cross = whole[n:, :n]
     mean = (cross @ inverse @ np.asarray(y).ravel()).reshape(len(test), size)
-    joint = matrix(test, test) - cross @ inverse @ cross.T
+    joint = whole[n:, n:] - cross @ inverse @ cross.T
     own = np.stack([joint[i * size : (i + 1) * size, i * size : (i + 1) * size] for i in range(len(test))])
     prediction = ExactGP(field, NOISE).condition(x, y).predict(test)
     np.testing.assert_allclose(prediction.mean.reshape(mean.shape), mean, atol=1e-8)
