@@ -29,6 +29,8 @@ from rdgp.likelihoods import Bernoulli, Gaussian, Poisson, WrappedGaussian
 from rdgp.models import DeepGP, ExactGP, deep_gp
 from rdgp.variational import InducingLocations, Interdomain, kmeans
 
+pytestmark = pytest.mark.xdist_group("deep bad input")  # one worker compiles what they share
+
 SPHERE = Sphere(2)
 ROOT = Path(__file__).parents[2]
 KEY = jax.random.key(0)

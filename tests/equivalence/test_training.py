@@ -20,6 +20,8 @@ from rdgp.metrics import nlpd
 from rdgp.models import DeepGP
 from rdgp.variational import InducingLocations, Interdomain
 
+pytestmark = pytest.mark.xdist_group("training")  # one worker compiles what they share
+
 SPHERE = Sphere(2)
 KEY = jax.random.key(0)
 STEPS = 50

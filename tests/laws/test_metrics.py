@@ -15,6 +15,8 @@ from rdgp.likelihoods import Gaussian
 from rdgp.metrics import calibration_curve, coverage, crps, energy_score, mse, nlpd, pit, region_coverage
 from rdgp.models import Prediction
 
+pytestmark = pytest.mark.xdist_group("metrics")  # one worker compiles what they share
+
 NOISE = 0.2
 POINTS = 4000  # the same for all tests, because compiling takes longer than they do
 seeds = st.integers(0, 2**20)

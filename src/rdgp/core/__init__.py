@@ -27,6 +27,7 @@ from rdgp.core._linalg import (
 from rdgp.core._parameters import Parameter, log_prior, split_trainable
 from rdgp.core._priors import Gamma, LogNormal, Prior
 from rdgp.core._progress import Progress
+from rdgp.core._random import standard_normal
 from rdgp.core._safe import angle_over_sine, normalize, safe_norm, stumpff
 from rdgp.core._types import Numbers
 
@@ -58,5 +59,6 @@ __all__ = [
     "solve_lower",
     "split_trainable",
     "square_root",
+    "standard_normal",
     "stumpff",
 ]

@@ -1,11 +1,10 @@
 """Hodge-compositional Gaussian vector fields."""
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from rdgp.core import small_product
+from rdgp.core import small_product, standard_normal
 from rdgp.fields._field import FieldDraw
 from rdgp.fields._latent import HodgeLatent
 from rdgp.fields._tangent import TangentField
@@ -98,7 +97,7 @@ class HodgeField(TangentField):
     def sample(self, *, key: PRNGKeyArray) -> FieldDraw:
         """Draw a vector field x [N, D] -> [N, D]."""
         scales = self.scales()
-        return _HodgeDraw(self.spectrum, scales * jax.random.normal(key, scales.shape))
+        return _HodgeDraw(self.spectrum, scales * standard_normal(key, scales.shape))
 
 
 class _HodgeDraw(eqx.Module):

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from rdgp.core import small_product
+from rdgp.core import small_product, standard_normal
 from rdgp.fields._prior import ScalarDraw, ScalarPrior
 from rdgp.spaces import Space
 from rdgp.spectra import HodgeSpectrum
@@ -196,7 +196,7 @@ class HodgeLatent(Latent):
 
     def draw(self, *, key: PRNGKeyArray) -> LatentDraw:
         """Draw the field."""
-        return _HodgeLatentDraw(self, jax.random.normal(key, (1, self.spectrum.num_features)))
+        return _HodgeLatentDraw(self, standard_normal(key, (1, self.spectrum.num_features)))
 
 
 class _HodgeLatentDraw(LatentDraw):

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from rdgp.core import outer_last_axis
+from rdgp.core import outer_last_axis, standard_normal
 from rdgp.kernels import EuclideanMatern, Matern
 from rdgp.spaces import Box, Euclidean, Product, Space
 from rdgp.spectra import ScalarSpectrum, ambient_spectra, scalar_spectrum
@@ -156,7 +156,7 @@ class ScalarPrior(eqx.Module):
         key_weights, *keys = jax.random.split(key, 1 + len(self.components))
         bases = tuple(c.random_basis(k) for c, k in zip(self.components, keys, strict=True))
         sizes = [basis.scales.size if isinstance(basis, _SpectralBasis) else _NUM_WAVES for basis in bases]
-        return ScalarDraw(self.space, bases, jax.random.normal(key_weights, (*sizes, num)))
+        return ScalarDraw(self.space, bases, standard_normal(key_weights, (*sizes, num)))
 
 
 def _split(space: Space, x: Float[Array, "*N D"], components: tuple) -> tuple[Float[Array, "*N _"], ...]:

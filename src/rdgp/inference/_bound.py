@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from rdgp.core import standard_normal
 from rdgp.fields import Field
 from rdgp.likelihoods import Gaussian, WrappedGaussian
 from rdgp.models import DeepGP
@@ -75,7 +76,7 @@ def _seeds(model: DeepGP, key: PRNGKeyArray, shape: tuple[int, ...], dtype: jnp.
     """Draw all normal numbers at once, which compiles and runs faster than layer by layer."""
     key_normal, key_rest = jax.random.split(key)
     total = sum(layer.num_normals for layer in model.hidden if isinstance(layer, Interdomain))
-    return Seed(jax.random.split(key_rest, shape), jax.random.normal(key_normal, (*shape, total), dtype))
+    return Seed(jax.random.split(key_rest, shape), standard_normal(key_normal, (*shape, total), dtype))
 
 
 def _lead(model: DeepGP, path: Path, carriers: Carriers, seed: Seed) -> Path:

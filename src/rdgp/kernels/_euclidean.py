@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from rdgp.core import Numbers, Parameter, Prior
+from rdgp.core import Numbers, Parameter, Prior, standard_normal
 from rdgp.kernels._matern import check_fixed, check_prior
 
 _SMOOTHNESS = (0.5, 1.5, 2.5, math.inf)
@@ -75,9 +75,9 @@ class EuclideanMatern(eqx.Module):
     def sample_frequencies(self, n: int, dim: int, *, key: PRNGKeyArray) -> Float[Array, "n d"]:
         """Draw frequencies from the normalised spectral density, a multivariate t distribution."""
         key_normal, key_spread = jax.random.split(key)
-        normal = jax.random.normal(key_normal, (n, dim)) / self.lengthscale
+        normal = standard_normal(key_normal, (n, dim)) / self.lengthscale
         if math.isinf(self.nu):
             return normal
         freedom = round(2.0 * self.nu)
-        chi_squared = jnp.sum(jnp.square(jax.random.normal(key_spread, (n, freedom))), axis=1, keepdims=True)
+        chi_squared = jnp.sum(jnp.square(standard_normal(key_spread, (n, freedom))), axis=1, keepdims=True)
         return normal * jnp.sqrt(freedom / chi_squared)

@@ -2,11 +2,11 @@
 
 from typing import ClassVar
 
-import jax
 import jax.numpy as jnp
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from rdgp.core import standard_normal
 from rdgp.likelihoods._likelihood import Likelihood, Support, variances
 from rdgp.likelihoods._quadrature import expect
 
@@ -42,4 +42,4 @@ class Bernoulli(Likelihood):
 
     def sample(self, f: Float[Array, "*S N q"], *, key: PRNGKeyArray) -> Float[Array, "*S N q"]:
         """Draw zeros and ones."""
-        return (f + jax.random.normal(key, f.shape, f.dtype) > 0.0).astype(f.dtype)
+        return (f + standard_normal(key, f.shape, f.dtype) > 0.0).astype(f.dtype)

@@ -2,12 +2,11 @@
 
 from typing import ClassVar
 
-import jax
 import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from rdgp.core import Parameter
+from rdgp.core import Parameter, standard_normal
 from rdgp.likelihoods._likelihood import REAL_NUMBERS, Likelihood, Support, positive_number, variances
 
 _UNROLLED = 3  # up to this size elimination is written out: batches of small factorizations are slow on CPUs
@@ -61,7 +60,7 @@ class Gaussian(Likelihood):
 
     def sample(self, f: Float[Array, "*S N q"], *, key: PRNGKeyArray) -> Float[Array, "*S N q"]:
         """Add noise."""
-        return f + jnp.sqrt(self.noise_variance).astype(f.dtype) * jax.random.normal(key, f.shape, f.dtype)
+        return f + jnp.sqrt(self.noise_variance).astype(f.dtype) * standard_normal(key, f.shape, f.dtype)
 
 
 def log_normal(

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from rdgp.core import Numbers, Parameter, angle_over_sine
+from rdgp.core import Numbers, Parameter, angle_over_sine, standard_normal
 from rdgp.likelihoods._likelihood import positive_number
 from rdgp.spaces import Euclidean, Product, Rotations, Space, Sphere, Torus
 
@@ -46,7 +46,7 @@ class WrappedGaussian(eqx.Module):
     def sample(self, f: Float[Array, "*S N D"], *, key: PRNGKeyArray) -> Float[Array, "*S N D"]:
         """Draw an observation of each point."""
         frame = self.space.frame(f)
-        normal = jax.random.normal(key, (*f.shape[:-1], self.space.dim), f.dtype)
+        normal = standard_normal(key, (*f.shape[:-1], self.space.dim), f.dtype)
         return self.space.exp(
             f, jnp.sqrt(self.variance).astype(f.dtype) * jnp.einsum("...pd,...d->...p", frame, normal)
         )

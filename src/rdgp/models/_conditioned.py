@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jax.scipy.linalg import cho_solve
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from rdgp.core import as_matrix, solve_lower
+from rdgp.core import as_matrix, solve_lower, standard_normal
 from rdgp.fields import Field, FieldDraw
 from rdgp.models._evidence import (
     evidence_by_features,
@@ -130,7 +130,7 @@ def draw_conditioned(posterior: Conditioned, y: Float[Array, "N p r"], *, key: P
         drawn = field.coordinates(posterior.x, drawn).reshape(flat.shape)
     else:
         drawn = jnp.einsum("npq,np->nq", posterior.basis, drawn).reshape(flat.shape)
-    noise = jnp.sqrt(posterior.noise) * jax.random.normal(key_noise, drawn.shape, drawn.dtype)
+    noise = jnp.sqrt(posterior.noise) * standard_normal(key_noise, drawn.shape, drawn.dtype)
     residual = flat - drawn - noise
     if posterior.by_features:
         residual = _design(field, posterior.x, posterior.basis).T @ residual

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jax.scipy.special import logsumexp, ndtr
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from rdgp.core import Numbers, as_float_array, check_finite, compiled
+from rdgp.core import Numbers, as_float_array, check_finite, compiled, standard_normal
 from rdgp.fields import check_points
 from rdgp.likelihoods import Likelihood, WrappedGaussian, log_normal
 from rdgp.spaces import Space
@@ -93,7 +93,7 @@ class Prediction(eqx.Module):
         num_members, num_points, size = self.means.shape
         member = jax.random.randint(key_member, (n, num_points), 0, num_members)
         where = jnp.arange(num_points)
-        normal = jax.random.normal(key_normal, (n, num_points, size), self.means.dtype)
+        normal = standard_normal(key_normal, (n, num_points, size), self.means.dtype)
         root = _square_root(self.covariances)[member, where]
         return self._values(self.means[member, where] + jnp.einsum("knpq,knq->knp", root, normal))
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from rdgp.core import check_count, safe_norm
+from rdgp.core import check_count, safe_norm, standard_normal
 from rdgp.spaces._space import Isometry, Points, Space, Tangents
 
 
@@ -61,7 +61,7 @@ class Euclidean(_Flat):
     def random_isometry(self, *, key: PRNGKeyArray) -> Isometry:
         """Draw a rotation or reflection and a standard normal shift."""
         key_turn, key_shift = jax.random.split(key)
-        return Isometry(jax.random.orthogonal(key_turn, self.d), jax.random.normal(key_shift, (self.d,)))
+        return Isometry(jax.random.orthogonal(key_turn, self.d), standard_normal(key_shift, (self.d,)))
 
     def _exp(self, x: Points, v: Tangents) -> Points:
         return x + v
@@ -70,7 +70,7 @@ class Euclidean(_Flat):
         return x
 
     def _random(self, n: int, key: PRNGKeyArray) -> Float[Array, "N D"]:
-        return jax.random.normal(key, (n, self.d))
+        return standard_normal(key, (n, self.d))
 
 
 class Box(_Flat):

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from rdgp.core import angle_over_sine, check_count, normalize, safe_norm, stumpff
+from rdgp.core import angle_over_sine, check_count, normalize, safe_norm, standard_normal, stumpff
 from rdgp.spaces._quaternions import quaternion_frame
 from rdgp.spaces._space import Isometry, Points, Space, Tangents
 
@@ -81,7 +81,7 @@ class Sphere(Space):
         return normalize(x)
 
     def _random(self, n: int, key: PRNGKeyArray) -> Float[Array, "N D"]:
-        return normalize(jax.random.normal(key, (n, self.ambient_dim)))
+        return normalize(standard_normal(key, (n, self.ambient_dim)))
 
 
 def Circle() -> Sphere:  # noqa: N802 - reads as the name of a space

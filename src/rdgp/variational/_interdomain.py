@@ -3,12 +3,11 @@
 from typing import Literal
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from rdgp.core import Parameter, check_count, small_product
+from rdgp.core import Parameter, check_count, small_product, standard_normal
 from rdgp.fields import Field, FieldDraw, Latent, check_points
 from rdgp.variational._variational import Conditional, Variational
 from rdgp.variational._whitened import WhitenedGaussian
@@ -128,7 +127,7 @@ class Interdomain(Variational):
 
     def draw(self, *, key: PRNGKeyArray) -> FieldDraw:
         """Draw one function."""
-        return InterdomainDraw(self.field, self.weights(jax.random.normal(key, (self.num_normals,))))
+        return InterdomainDraw(self.field, self.weights(standard_normal(key, (self.num_normals,))))
 
 
 class InterdomainDraw(eqx.Module):

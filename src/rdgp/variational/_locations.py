@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from rdgp.core import Numbers, Parameter, as_matrix, solve_lower
+from rdgp.core import Numbers, Parameter, as_matrix, solve_lower, standard_normal
 from rdgp.fields import Field, FieldDraw, Latent, LatentDraw, check_points
 from rdgp.variational._variational import Conditional, Variational
 from rdgp.variational._whitened import WhitenedGaussian
@@ -100,8 +100,8 @@ class InducingLocations(Variational):
         prior = latent.draw(key=key_prior)
         values = prior(self.z).reshape(factor.shape[0], latent.copies)
         jitter = _jitter(as_matrix(latent.covariance(self.z, self.z)))
-        noise = jnp.sqrt(jitter) * jax.random.normal(key_jitter, values.shape, values.dtype)
-        normal = jax.random.normal(key_inducing, block.mean.shape, block.mean.dtype)
+        noise = jnp.sqrt(jitter) * standard_normal(key_jitter, values.shape, values.dtype)
+        normal = standard_normal(key_inducing, block.mean.shape, block.mean.dtype)
         whitened = block.sample(normal).T - solve_lower(factor, values + noise)
         return prior, jax.scipy.linalg.solve_triangular(factor, whitened, lower=True, trans=1)
 

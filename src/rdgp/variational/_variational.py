@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from rdgp.core import Numbers, compiled, small_product, square_root
+from rdgp.core import Numbers, compiled, small_product, square_root, standard_normal
 from rdgp.fields import Field, check_points
 from rdgp.variational._whitened import WhitenedGaussian
 
@@ -94,7 +94,7 @@ class Variational(eqx.Module):
         values = []
         for conditional, block, own in zip(self.conditionals(x), self.blocks, keys, strict=True):
             mean, covariance = _latent_moments(conditional, block)
-            normal = jax.random.normal(own, mean.shape, mean.dtype)
+            normal = standard_normal(own, mean.shape, mean.dtype)
             root = square_root(jnp.moveaxis(covariance, -1, 1))
             values.append(mean + jnp.einsum("nrpq,nqr->npr", root, normal))
         return self.field.assemble(x, tuple(values))
