@@ -22,6 +22,7 @@ from rdgp.inference._recipe import (
     RECIPES,
     Recipe,
     RecipeName,
+    is_dear,
     learning_rates,
     make_optimizer,
     start_like_the_paper,
@@ -35,7 +36,8 @@ from rdgp.variational import InducingLocations, Interdomain, kmeans
 Status = Literal["ok", "nan", "diverged", "stopped"]
 Callback = Callable[[int, float], bool | None]
 
-_CHUNK = 25  # steps between looks at the clock, the callback and the checkpoint
+_CHUNK = 25  # steps between looks at the clock, the callback and the checkpoint ...
+_FEW = 2  # ... where each takes seconds
 _PATIENCE = 20  # steps in a row without a finite gradient before training gives up
 _CHECKPOINT_SECONDS = 30.0
 
@@ -151,10 +153,11 @@ def _train(
     run = _runner(jax.default_backend())
     start = saved = time.monotonic()
     status: Status = "ok"
+    pace = _FEW if is_dear(model, data.y.size) else _CHUNK
     with Progress("fit", plan.steps, enabled=progress) as bar:
         try:
             while (done := int(state.step)) < plan.steps and status == "ok":
-                count = min(_CHUNK, plan.steps - done)
+                count = min(pace, plan.steps - done)
                 state, bounds = run(state, model, data, plan=plan, count=jnp.asarray(count))
                 history = np.concatenate([history, np.asarray(bounds)[:count]])
                 bar.update(int(state.step), f"· bound {history[-1]:.5g}")

@@ -35,10 +35,10 @@ def log_evidence(
 ) -> Float[Array, ""]:
     """Return log p(y) of noisy coordinates of a field's values, in a basis or in its own; r copies are independent."""
     n = x.shape[0] * y.shape[1]
-    flat, noise = y.reshape(n, -1), noise.astype(x.dtype)
+    noise = noise.astype(x.dtype)
     if uses_features(field, n):
-        return evidence_by_features(_design(field, x, basis), flat, noise)
-    return evidence_by_kernel(as_matrix(field.gram(x, x, basis, basis)), flat, noise)
+        return evidence_by_features(_design(field, x, basis), y.reshape(n, -1), noise)
+    return evidence_by_kernel(_kernel(field, x, x, basis, basis), _components_first(y), noise)
 
 
 class Conditioned(eqx.Module):
@@ -58,12 +58,12 @@ class Conditioned(eqx.Module):
         n = x.shape[0] * y.shape[1]
         self.field, self.noise, self.x, self.basis = field, noise.astype(x.dtype), x, basis
         self.by_features = uses_features(field, n)
-        flat = y.reshape(n, -1)
         if self.by_features:
-            self.factor, self.solution = posterior_by_features(_design(field, x, basis), flat, self.noise)
+            design = _design(field, x, basis)
+            self.factor, self.solution = posterior_by_features(design, y.reshape(n, -1), self.noise)
         else:
-            gram = as_matrix(field.gram(x, x, basis, basis))
-            self.factor, self.solution = posterior_by_kernel(gram, flat, self.noise)
+            kernel = _kernel(field, x, x, basis, basis)
+            self.factor, self.solution = posterior_by_kernel(kernel, _components_first(y), self.noise)
 
     def moments(self, x: Float[Array, "L D"], basis: Basis) -> tuple[Float[Array, "L q"], Float[Array, "L q q"]]:
         """Return mean and covariance of the q = p r coordinates at each point."""
@@ -82,9 +82,10 @@ class Conditioned(eqx.Module):
             psi = _design(self.field, x, basis)
             half = solve_lower(self.factor, psi.T).reshape(psi.shape[1], x.shape[0], -1)
             return psi @ self.solution, half, None
-        cross = as_matrix(self.field.gram(self.x, x, self.basis, basis))
-        half = solve_lower(self.factor, cross).reshape(cross.shape[0], x.shape[0], -1)
-        return cross.T @ self.solution, half, self.field.variance_along(x, basis)
+        cross = _kernel(self.field, self.x, x, self.basis, basis)
+        half = solve_lower(self.factor, cross).reshape(cross.shape[0], -1, x.shape[0])
+        mean = _points_first(cross.T @ self.solution, x.shape[0])
+        return mean, jnp.swapaxes(half, 1, 2), self.field.variance_along(x, basis)
 
     def joint(self, x: Float[Array, "L D"], basis: Basis) -> tuple[Float[Array, "n r"], Float[Array, "n n"]]:
         """Return mean and covariance over all points, n = L p; the r copies share it."""
@@ -100,6 +101,22 @@ def _design(field: Field, x: Float[Array, "N D"], basis: Basis) -> Float[Array, 
     return design.reshape(-1, design.shape[-1])
 
 
+def _kernel(
+    field: Field, x: Float[Array, "N D"], y: Float[Array, "L D"], basis_x: Basis, basis_y: Basis
+) -> Float[Array, "n l"]:
+    """Return the covariance as a matrix, the first coordinates of all points first: rows of pairs stay together."""
+    n, p, m, q = (gram := field.gram(x, y, basis_x, basis_y)).shape
+    return jnp.transpose(gram, (1, 0, 3, 2)).reshape(p * n, q * m)
+
+
+def _components_first(y: Float[Array, "N p r"]) -> Float[Array, "n r"]:
+    return jnp.swapaxes(y, 0, 1).reshape(-1, y.shape[-1])
+
+
+def _points_first(values: Float[Array, "n r"], num_points: int) -> Float[Array, "n r"]:
+    return jnp.swapaxes(values.reshape(-1, num_points, values.shape[-1]), 0, 1).reshape(values.shape)
+
+
 class ConditionedDraw(eqx.Module):
     """A function from a conditioned field: a prior draw plus a correction that makes it agree with the data."""
 
@@ -113,7 +130,8 @@ class ConditionedDraw(eqx.Module):
         if posterior.by_features:
             correction = _design(field, x, basis) @ self.solution
         else:
-            correction = as_matrix(field.gram(x, posterior.x, basis, posterior.basis)) @ self.solution
+            kernel = _kernel(field, x, posterior.x, basis, posterior.basis)
+            correction = _points_first(kernel @ self.solution, x.shape[0])
         correction = correction.reshape(x.shape[0], -1)
         basis = field.basis(x) if basis is None else basis
         values = correction if basis is None else jnp.einsum("npq,nq->np", basis, correction)
@@ -134,4 +152,6 @@ def draw_conditioned(posterior: Conditioned, y: Float[Array, "N p r"], *, key: P
     residual = flat - drawn - noise
     if posterior.by_features:
         residual = _design(field, posterior.x, posterior.basis).T @ residual
+    else:
+        residual = _components_first(residual.reshape(y.shape))
     return ConditionedDraw(posterior, prior, cho_solve((posterior.factor, True), residual))

@@ -183,9 +183,11 @@ class SphereHodgeSpectrum(HodgeSpectrum):
         if plain is not None:
             parallel = parallel + gegenbauer_sum(plain.astype(x.dtype), t, self.d)
         crossed = gegenbauer_sum(second.astype(x.dtype), t, self.d + 4)
-        kernel = parallel[:, None, :, None] * jnp.einsum("ndp,ldq->nplq", along_x, along_y)
-        left, right = jnp.einsum("ndp,ld->npl", along_x, y), jnp.einsum("nd,ldq->nlq", x, along_y)
-        kernel = kernel + crossed[:, None, :, None] * left[:, :, :, None] * right[:, None, :, :]
+        columns_x, columns_y = (jnp.moveaxis(along, -1, 0) for along in (along_x, along_y))
+        blocks = [
+            jnp.stack([parallel * (a @ b.T) + crossed * (a @ y.T) * (x @ b.T) for b in columns_y]) for a in columns_x
+        ]
+        kernel = jnp.transpose(jnp.stack(blocks), (2, 0, 3, 1))  # written by whole rows of pairs, which is fast
         if "harmonic" in self.names:
             along = [jnp.einsum("dn,ndp->np", _circle_direction(z)[:, 0], e) for z, e in ((x, along_x), (y, along_y))]
             kernel = kernel + weights[-1][0] * jnp.einsum("np,lq->nplq", *along)

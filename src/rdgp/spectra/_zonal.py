@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 _UNROLL = 16  # levels fused into one pass over the data; more only lengthens compilation
+_BLOCK = 8192
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(2,))
@@ -25,7 +26,8 @@ def _gegenbauer_sum_jvp(
 ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
     """Differentiate: linear in the weights; in t it is again such a sum, two dimensions up."""
     (weights, t), (dweights, dt) = primals, tangents
-    value, dvalue = jax.jvp(lambda w: _clenshaw(w, t, d), (weights,), (dweights,))
+    value = _clenshaw(weights, t, d)
+    _, dvalue = jax.jvp(lambda w: _clenshaw_by_blocks(w, t, d), (weights,), (dweights,))
     return value, dvalue + gegenbauer_sum(derivative_weights(weights, d), t, d + 2) * dt
 
 
@@ -34,6 +36,16 @@ def derivative_weights(weights: Float[Array, "K"], d: int) -> Float[Array, "_"]:
     k = np.arange(1, weights.shape[0])
     shifted = weights[1:] * jnp.asarray(k * (k + d - 1) / d, weights.dtype)
     return shifted if shifted.shape[0] else jnp.zeros(1, weights.dtype)
+
+
+def _clenshaw_by_blocks(weights: Float[Array, "K"], t: Float[Array, "..."], d: int) -> Float[Array, "..."]:
+    """Do the same in blocks: transposed, the recurrence passes over t once for each level, so t should be in cache."""
+    if t.size <= _BLOCK:
+        return _clenshaw(weights, t, d)
+    count = -(-t.size // _BLOCK)
+    blocks = jnp.pad(t.reshape(-1), (0, count * _BLOCK - t.size)).reshape(count, _BLOCK)
+    sums = jax.lax.map(lambda block: _clenshaw(weights, block, d), blocks)
+    return sums.reshape(-1)[: t.size].reshape(t.shape)
 
 
 def _clenshaw(weights: Float[Array, "K"], t: Float[Array, "..."], d: int) -> Float[Array, "..."]:
