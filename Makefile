@@ -6,14 +6,14 @@ OUTPUT ?= demo-output
 # Two cores are not fought over: one thread for each of XLA and BLAS in every worker.
 ONE_THREAD := --xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1
 QUIET := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 XLA_FLAGS="$(ONE_THREAD)" JAX_PLATFORMS=cpu
-# glibc hands arrays above 32 MB back to the system at once, and asking for them again costs more than filling them.
+# glibc gives arrays above 32 MB back to the system at once, and asking for them again costs more than filling them.
 KEEP_MEMORY := MALLOC_MMAP_THRESHOLD_=4294967296 MALLOC_TRIM_THRESHOLD_=17179869184 MALLOC_TOP_PAD_=268435456
 # Tests compile much and run little, so they compile with little optimization.
 QUICK := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 JAX_PLATFORMS=cpu \
 	XLA_FLAGS="$(ONE_THREAD) --xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=1"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format bench quality clean
+.PHONY: help demo test check format bench quality depth clean
 
 help:  ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile
@@ -33,12 +33,15 @@ format: .venv/.dev  ## Fix formatting and simple lint
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: .venv/.dev  ## Print the table of speeds, as ratios
+bench: .venv/.bench  ## Print the table of speeds, as ratios
 	$(QUIET) $(KEEP_MEMORY) $(BIN)/python benchmarks/foundation.py
 	$(QUIET) $(KEEP_MEMORY) $(BIN)/python benchmarks/deep.py
 
 quality: .venv/.dev  ## Print how well deep models predict (needs RDGP_DATA)
 	$(QUIET) $(KEEP_MEMORY) $(BIN)/python benchmarks/quality.py
+
+depth: .venv/.dev  ## Compare shallow and deep default fits on twenty data sets (needs RDGP_DATA)
+	$(QUIET) $(KEEP_MEMORY) $(BIN)/python benchmarks/depth.py
 
 clean:  ## Remove the environment and caches
 	rm -rf .venv .mypy_cache .ruff_cache .hypothesis $(OUTPUT)
@@ -53,3 +56,8 @@ clean:  ## Remove the environment and caches
 .venv/.dev: .venv/bin/python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev]"
 	@touch $@ .venv/.plot
+
+.venv/.bench: .venv/.dev
+	$(BIN)/python -m pip install --quiet -c constraints.txt torch==2.13.0
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev,bench]"
+	@touch $@

@@ -28,7 +28,7 @@ from rdgp import (  # noqa: E402
 )
 from rdgp.core import split_trainable  # noqa: E402
 from rdgp.inference import Batch, elbo  # noqa: E402
-from rdgp.inference._fit import _first_carriers, _model  # noqa: E402
+from rdgp.inference._fit import _batch, _first_carriers, _model  # noqa: E402
 
 SAMPLES = 3
 
@@ -126,14 +126,64 @@ def against_euclidean() -> list[tuple[str, ...]]:
     return rows
 
 
+def against_gpytorch() -> list[tuple[str, ...]]:
+    """Compare steps of the Euclidean deep Gaussian process with GPyTorch's: N = 1600, d = 3, 49 locations."""
+    from rival import gpytorch_step
+
+    x = jax.random.normal(jax.random.key(0), (1600, 3))
+    y = jnp.cos(3 * x[:, 0])
+    rows = []
+    for layers in (2, 3):
+        model = euclidean_deep_gp(3, layers, 49, x=x)
+        z = np.asarray(model.output.z)
+        rivals = {
+            "ours": step(model, x, y),
+            "theirs": gpytorch_step(np.asarray(x), np.asarray(y), z, layers, SAMPLES),
+        }
+        compilation = [first_call(run) for run in rivals.values()]
+        ms = interleaved(rivals, repetitions=10)
+        rows.append(
+            (
+                f"Euclidean deep GP, {layers} layers",
+                f"{ms['ours']:.0f} ms ({compilation[0]:.1f} s)",
+                f"{ms['theirs']:.0f} ms",
+                f"{ms['ours'] / ms['theirs']:.2f}",
+                "at most 1",
+            )
+        )
+    return rows
+
+
+def minibatch_memory() -> list[tuple[str, ...]]:
+    """Look at the temporary memory of one step with 1000 of N points."""
+    model = residual(3, lambda: hodge(5), Interdomain(ScalarField(Sphere(2), Matern(), levels=7)))
+    vector = ravel_pytree(split_trainable(model)[0])[0]
+
+    def bound(vector: jax.Array, x: jax.Array, y: jax.Array, key: jax.Array) -> jax.Array:
+        batch = _batch(Batch(x, y, None, x.shape[0]), 1000, key)
+        return elbo(_model(model, vector), batch, key, SAMPLES)
+
+    rows = []
+    for n in (10_000, 1_000_000):
+        shapes = [jax.ShapeDtypeStruct(shape, jnp.float64) for shape in ((n, 3), (n, 1, 1))]
+        compiled = jax.jit(jax.value_and_grad(bound)).lower(vector, *shapes, jax.random.key(0)).compile()
+        megabytes = compiled.memory_analysis().temp_size_in_bytes / 1e6
+        rows.append((f"N = {n:,}, batch 1000, 3 layers", f"{megabytes:.1f} MB of temporaries", "-", "-", "the same"))
+    return rows
+
+
 def scalar_size(family: Interdomain) -> int:
     return int(np.asarray(family.field.scales()).size)
 
 
 if __name__ == "__main__":
     header = ("what", "step", "yardstick", "ratio", "bar")
-    which = sys.argv[1:] or ["products", "euclidean"]
+    which = sys.argv[1:] or ["products", "euclidean", "gpytorch", "memory"]
     if "products" in which:
         print_table("A training step against bare matrix products", against_products(), header)
     if "euclidean" in which:
         print_table("A residual step against a Euclidean one (batch 1000, 3 samples)", against_euclidean(), header)
+    if "gpytorch" in which:
+        print_table("A Euclidean step against GPyTorch 1.15 (one thread)", against_gpytorch(), header)
+    if "memory" in which:
+        print_table("Memory of a step with minibatches", minibatch_memory(), header)
