@@ -2,56 +2,31 @@
 
 Rooms: `rdgp.spaces` (manifolds), `rdgp.spectra` (eigenfunctions and eigenfields), `rdgp.kernels`, `rdgp.fields`
 (Gaussian priors), `rdgp.likelihoods`, `rdgp.variational` (approximate posteriors), `rdgp.models`, `rdgp.inference`
-(training), `rdgp.metrics`, `rdgp.io`, `rdgp.datasets` (files, winds, satellite tracks). Importing the package changes
-no setting of JAX.
+(training), `rdgp.metrics`, `rdgp.io`, `rdgp.datasets` (files, winds, satellite tracks), `rdgp.estimators`
+(scikit-learn), `rdgp.geo` (xarray), `rdgp.plotting`. Importing the package changes no setting of JAX; it is imported
+when a name is first used, so that the shell answers at once and can prepare its process before.
 """
 
-from rdgp import datasets, metrics
-from rdgp.fields import FrameField, HodgeField, ProjectedField, ScalarField, StackedField
-from rdgp.inference import FitResult, fit
-from rdgp.io import load, save
-from rdgp.kernels import EuclideanMatern, Heat, Matern
-from rdgp.likelihoods import Bernoulli, Gaussian, Poisson, StudentT, WrappedGaussian
-from rdgp.models import DeepGP, ExactGP, PointPrediction, Prediction, deep_gp, euclidean_deep_gp
-from rdgp.spaces import Box, Circle, Euclidean, Product, Rotations, Sphere, Torus
-from rdgp.variational import InducingLocations, Interdomain
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rdgp._public import *  # noqa: F403
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "Bernoulli",
-    "Box",
-    "Circle",
-    "DeepGP",
-    "Euclidean",
-    "EuclideanMatern",
-    "ExactGP",
-    "FitResult",
-    "FrameField",
-    "Gaussian",
-    "Heat",
-    "HodgeField",
-    "InducingLocations",
-    "Interdomain",
-    "Matern",
-    "PointPrediction",
-    "Poisson",
-    "Prediction",
-    "Product",
-    "ProjectedField",
-    "Rotations",
-    "ScalarField",
-    "Sphere",
-    "StackedField",
-    "StudentT",
-    "Torus",
-    "WrappedGaussian",
-    "__version__",
-    "datasets",
-    "deep_gp",
-    "euclidean_deep_gp",
-    "fit",
-    "load",
-    "metrics",
-    "save",
-]
+
+def __getattr__(name: str) -> Any:
+    if not name.startswith("_") and find_spec(f"rdgp.{name}") is not None:
+        return import_module(f"rdgp.{name}")
+    if name == "__all__":
+        return [*import_module("rdgp._public").__all__, "__version__"]
+    if name.startswith("_") or name not in (public := import_module("rdgp._public")).__all__:
+        raise AttributeError(f"module 'rdgp' has no attribute {name!r}")
+    globals()[name] = value = getattr(public, name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__getattr__("__all__")])

@@ -1,6 +1,6 @@
 """From observations to a field everywhere."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import xarray
 
 Estimators = DeepRegressor | Sequence[DeepRegressor]
+Callback = Callable[[int, float], bool | None]
 
 
 def interpolate(
@@ -57,20 +58,22 @@ def fit(
     hidden_samples: int = 10,
     seed: int = 0,
     progress: bool = True,
+    callback: Callback | None = None,
     **options: Any,
 ) -> tuple[DeepRegressor, ...]:
     """Fit an estimator to each wind and each scalar among the variables of a dataset, or to observations.
 
-    `hidden_samples` counts the hidden draws of predictions; further options are those of the estimators.
+    `hidden_samples` counts the hidden draws of predictions; a callback (step, bound) that returns True stops training;
+    further options are those of the estimators.
     """
     shared = {"layers": layers, "samples": hidden_samples, "random_state": seed, "progress": progress, **options}
     if isinstance(data, Observations):
         names = data.names if variables is None else _names(variables)
         groups = [_some(data, group) for group in _groups(_as_dataset(data), names)]
-        return tuple(_fit_group(found, tuple({} for _ in found.names), shared) for found in groups)
+        return tuple(_fit_group(found, tuple({} for _ in found.names), shared, callback) for found in groups)
     names = _names(_data_names(data) if variables is None else variables)
     chosen = [(group, observations(data, group, level=level, time=time)) for group in _groups(data, names)]
-    return tuple(_fit_group(found, _attributes(data, group), shared) for group, found in chosen)
+    return tuple(_fit_group(found, _attributes(data, group), shared, callback) for group, found in chosen)
 
 
 def predict(
@@ -132,14 +135,15 @@ def _attributes(dataset: "xarray.Dataset", group: tuple[str, ...]) -> tuple[dict
     return tuple(kept_attributes(dataset[name].attrs) for name in group)
 
 
-def _fit_group(data: Observations, attributes: tuple[dict[str, Any], ...], options: dict[str, Any]) -> DeepRegressor:
+def _fit_group(
+    data: Observations, attributes: tuple[dict[str, Any], ...], options: dict[str, Any], callback: Callback | None
+) -> DeepRegressor:
     if len(data.names) == 2:
         if data.units[0] != data.units[1]:
             raise ValueError(f"{' and '.join(data.names)} must have the same units, got {' and '.join(data.units)}")
-        return (
-            VectorFieldRegressor(**options).fit(data.latlon, data.values).describe(data.names, data.units, attributes)
-        )
-    estimator = SphereRegressor(**options).fit(data.latlon, data.values[:, 0])
+        winds = VectorFieldRegressor(**options).fit(data.latlon, data.values, callback=callback)
+        return winds.describe(data.names, data.units, attributes)
+    estimator = SphereRegressor(**options).fit(data.latlon, data.values[:, 0], callback=callback)
     return estimator.describe(data.names, data.units, attributes)
 
 

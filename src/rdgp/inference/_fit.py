@@ -158,8 +158,9 @@ def _train(
         try:
             while (done := int(state.step)) < plan.steps and status == "ok":
                 count = min(pace, plan.steps - done)
-                state, bounds = run(state, model, data, plan=plan, count=jnp.asarray(count))
-                history = np.concatenate([history, np.asarray(bounds)[:count]])
+                moved, bounds = run(state, model, data, plan=plan, count=jnp.asarray(count))
+                longer = np.concatenate([history, np.asarray(bounds)[:count]])
+                state, history = moved, longer  # both or none, whenever the user interrupts
                 bar.update(int(state.step), f"· bound {history[-1]:.5g}")
                 status = _status(state, history, callback)
                 if checkpoint is not None and time.monotonic() - saved > _CHECKPOINT_SECONDS:

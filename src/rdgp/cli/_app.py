@@ -1,0 +1,58 @@
+"""The commands by name, each with an example."""
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+import rdgp
+from rdgp.cli._demo import demo
+from rdgp.cli._pictures import plot, report
+from rdgp.cli._prediction import evaluate, predict
+from rdgp.cli._sources import era5, sample, track, uci
+from rdgp.cli._training import fit
+
+_PLAIN = {"add_completion": False, "no_args_is_help": True, "pretty_exceptions_enable": False}
+
+app = typer.Typer(
+    help="Fields on the globe with honest error bars, from files to maps.",
+    epilog="Example: rdgp demo",
+    **_PLAIN,  # type: ignore[arg-type]
+)
+data = typer.Typer(help="Get data.", epilog="Example: rdgp data sample -o wind.nc", **_PLAIN)  # type: ignore[arg-type]
+
+_EXAMPLES: dict[Callable[..., Any], str] = {
+    demo: "rdgp demo --output demo-output",
+    fit: "rdgp fit winds.nc --variables u,v --level 850 --time 2010-07 -o model.rdgp",
+    predict: "rdgp predict model.rdgp --grid 2deg --quantiles 0.05,0.95 -o map.nc",
+    evaluate: "rdgp evaluate model.rdgp test.nc",
+    plot: "rdgp plot map.nc --globe --view 40,-30 -o globe.png",
+    report: "rdgp report model.rdgp --test test.nc --compare shallow.rdgp -o report.html",
+    track: "rdgp track --tle aeolus --start 2021-06-02T18:00 --hours 24 -o track.csv",
+}
+_DATA_EXAMPLES: dict[Callable[..., Any], str] = {
+    sample: "rdgp data sample --month 7 -o wind.nc",
+    era5: "rdgp data era5 --year 2010 --levels 500,850,1000 -o era5.nc",
+    uci: "rdgp data uci yacht -o yacht.csv",
+}
+
+for _function, _example in _EXAMPLES.items():
+    app.command(epilog=f"Example: {_example}")(_function)
+for _function, _example in _DATA_EXAMPLES.items():
+    data.command(epilog=f"Example: {_example}")(_function)
+app.add_typer(data, name="data")
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        print(f"rdgp {rdgp.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _start(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass

@@ -1,0 +1,142 @@
+"""`rdgp fit`: from a file of observations to a model file."""
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rdgp.cli._models import about, observed, read_model
+from rdgp.cli._options import Debug, Force, Json, Level, Output, Seed, Time, as_batch_size, as_names, as_time
+from rdgp.cli._output import check_output, tell
+
+if TYPE_CHECKING:
+    import rdgp.estimators
+
+_SECONDS = 30.0  # between lines where nobody watches
+
+
+def fit(
+    data: Annotated[Path, typer.Argument(help="NetCDF, CSV or Parquet file of observations.", show_default=False)],
+    *,
+    variables: Annotated[str, typer.Option(help="A wind (east,north) or one scalar.", show_default=False)],
+    output: Output,
+    level: Level = None,
+    time: Time = None,
+    layers: Annotated[int, typer.Option(min=1, help="Layers, the output one included; 1 is a plain GP.")] = 3,
+    steps: Annotated[int | None, typer.Option(min=1, help="Training steps.", show_default="by the data")] = None,
+    levels: Annotated[
+        int | None, typer.Option(min=1, help="Eigenvalues of hidden layers.", show_default="by the space")
+    ] = None,
+    output_levels: Annotated[
+        int | None, typer.Option(min=1, help="Eigenvalues of the output layer.", show_default="by the data")
+    ] = None,
+    batch_size: Annotated[str, typer.Option(help="Points in a step: auto, all or a number.")] = "auto",
+    seed: Seed = 0,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where a fit with the same options stopped.")] = False,
+    force: Force = False,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Fit a model to observations.
+
+    Ctrl-C stops training: the model so far is kept in the output file, the state of training beside it for --resume.
+    """
+    options = {
+        "layers": layers,
+        "steps": steps,
+        "levels": levels,
+        "output_levels": output_levels,
+        "batch_size": as_batch_size(batch_size),
+        "seed": seed,
+    }
+    names, checkpoint = as_names(variables), Path(f"{output}.checkpoint")
+    _check_files(output, checkpoint, resume, force)
+    dataset = _read(data, names, level, as_time(time))
+    if force and not resume:
+        checkpoint.unlink(missing_ok=True)
+    estimator = _train(dataset, names, options, checkpoint)
+    estimator.save(output)
+    if estimator.status_ != "stopped":
+        checkpoint.unlink(missing_ok=True)
+    _tell(estimator, output, checkpoint, as_json)
+    codes = {"ok": 0, "stopped": 130}
+    raise typer.Exit(codes.get(estimator.status_, 1))
+
+
+def _check_files(output: Path, checkpoint: Path, resume: bool, force: bool) -> None:
+    if resume:
+        if not checkpoint.is_file():
+            raise ValueError(f"nothing to resume: there is no {checkpoint}; leave out --resume")
+        unfinished = output.is_file() and read_model(output).status_ == "stopped"
+        check_output(output, force or unfinished)
+        return
+    check_output(output, force)
+    if checkpoint.exists() and not force:
+        raise ValueError(f"{checkpoint} is left of a fit that was stopped; --resume goes on, --force begins again")
+
+
+def _read(path: Path, names: tuple[str, ...], level: str | None, when: str | int | None) -> Any:
+    """Return the part of a file to fit, checked before anything is computed."""
+    from rdgp.datasets import is_wind, observations, read_dataset
+
+    dataset = read_dataset(path, names, level=level, time=when)
+    with about(path):
+        found = observations(dataset, names)
+    if len(names) > 1 and not (is_wind(dataset, names) or is_wind(dataset, names[::-1])):
+        raise ValueError(
+            f"{', '.join(names)} are not the components of a wind (u..., v..., or eastward and northward by "
+            "standard_name); fit other variables one at a time, each to its own file"
+        )
+    print(f"{path}: {len(found.latlon):,} observations of {', '.join(names)}", file=sys.stderr)
+    return dataset
+
+
+def _train(
+    dataset: Any, names: tuple[str, ...], options: dict[str, Any], checkpoint: Path
+) -> "rdgp.estimators.DeepRegressor":
+    from rdgp import geo
+
+    watched = sys.stderr.isatty()
+    callback = None if watched else _Lines().say
+    (estimator,) = geo.fit(dataset, names, progress=watched, checkpoint=checkpoint, callback=callback, **options)
+    return estimator
+
+
+class _Lines:
+    """Lines for log files: the first steps, then one every half minute."""
+
+    def __init__(self) -> None:
+        self.last = -_SECONDS
+
+    def say(self, step: int, bound: float) -> None:
+        """Print how far training is, if it is time to."""
+        if time.monotonic() - self.last >= _SECONDS:
+            self.last = time.monotonic()
+            print(f"step {step}, bound {bound:.5g}", file=sys.stderr, flush=True)
+
+
+def _tell(estimator: "rdgp.estimators.DeepRegressor", output: Path, checkpoint: Path, as_json: bool) -> None:
+    fitted = estimator.fitted_
+    steps, stopped = len(fitted.history), fitted.status == "stopped"
+    bound = float(fitted.history[-1]) if steps else None
+    text = f"{output}: {observed(estimator)}; {steps} steps in {fitted.seconds:.0f} s"
+    text += "" if bound is None else f", bound {bound:.5g}"
+    if stopped:
+        text += f"; stopped, {checkpoint} keeps the state: the same command with --resume goes on"
+    elif fitted.status != "ok":
+        text += f"; training ended with status {fitted.status}, the last good parameters are kept"
+    facts = {
+        "output": output,
+        "status": fitted.status,
+        "variables": fitted.names,
+        "observations": len(fitted.inputs),
+        "layers": len(fitted.model.hidden) + 1,
+        "steps": steps,
+        "bound": bound,
+        "noise_std": [float(value) for value in estimator.noise_std_],
+        "seconds": fitted.seconds,
+        "checkpoint": checkpoint if stopped else None,
+    }
+    tell(text, facts, as_json)
