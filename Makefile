@@ -13,12 +13,15 @@ QUICK := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 JAX_PLATFORMS=cpu \
 	XLA_FLAGS="$(ONE_THREAD) --xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=1"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format bench quality depth clean
+.PHONY: help demo picture test check format bench quality depth clean
 
 help:  ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile
 
-demo: .venv/.plot  ## Fit a posterior on the sphere and draw it
+demo: .venv/.cli  ## Fit real winds along a satellite track, shallow and deep, and draw them
+	$(BIN)/rdgp demo --output $(OUTPUT) --force
+
+picture: .venv/.plot  ## Fit a posterior on the sphere and draw it
 	$(BIN)/python examples/posterior_on_the_sphere.py $(OUTPUT)
 
 test: .venv/.dev  ## Run all tests
@@ -53,9 +56,13 @@ clean:  ## Remove the environment and caches
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[plot]"
 	@touch $@
 
+.venv/.cli: .venv/bin/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[cli]"
+	@touch $@ .venv/.plot
+
 .venv/.dev: .venv/bin/python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev]"
-	@touch $@ .venv/.plot
+	@touch $@ .venv/.plot .venv/.cli
 
 .venv/.bench: .venv/.dev
 	$(BIN)/python -m pip install --quiet -c constraints.txt torch==2.13.0

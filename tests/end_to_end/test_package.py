@@ -42,10 +42,19 @@ def run(code: str) -> str:
 
 def test_importing_changes_no_setting_and_loads_nothing_heavy() -> None:
     printed = run(
-        "import jax, sys; before = dict(jax.config.values); import rdgp; assert dict(jax.config.values) == before;"
+        "import jax, sys; before = dict(jax.config.values); from rdgp import *;"
+        "assert dict(jax.config.values) == before;"
         "print([m for m in ('matplotlib', 'pandas', 'xarray', 'sklearn', 'torch') if m in sys.modules])"
     )
     assert printed == "[]"
+
+
+def test_names_are_looked_up_when_first_used() -> None:
+    printed = run(
+        "import rdgp, sys; assert 'jax' not in sys.modules; assert set(rdgp.__all__) <= set(dir(rdgp));"
+        "print(rdgp.spaces.Sphere(2), rdgp.Sphere is rdgp.spaces.Sphere, hasattr(rdgp, 'nothing'))"
+    )
+    assert printed == "Sphere(2) True False"
 
 
 def test_everything_works_in_single_precision() -> None:

@@ -43,10 +43,11 @@ for _function, _example in _DATA_EXAMPLES.items():
 app.add_typer(data, name="data")
 
 
-def _print_version(asked: bool) -> None:
+def _print_version(asked: bool) -> bool:
     if asked:
         print(f"rdgp {rdgp.__version__}")
         raise typer.Exit
+    return asked
 
 
 @app.callback()

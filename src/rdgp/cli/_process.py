@@ -42,11 +42,11 @@ def _avoid_deadlock() -> None:
 
 
 def _keep_compilations() -> None:
-    """Let JAX keep what takes long to compile in the user's cache, apart for processors that know other instructions."""
-    folder = (
-        Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "rdgp" / f"compiled-{_processor()}"
-    )
+    """Let JAX keep what takes long to compile in the user's cache, apart for each kind of processor."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
+    folder = cache / "rdgp" / f"compiled-{_processor()}"
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(folder))
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
 
 
 def _processor() -> str:
