@@ -71,7 +71,7 @@ def test_help_is_light() -> None:
 def test_the_process_is_prepared_only_before_jax(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rdgp.cli._process.version", lambda _: "0.10.1")
     least = "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"
-    for name in ("XLA_FLAGS", "JAX_COMPILATION_CACHE_DIR", least):
+    for name in ("XLA_FLAGS", "JAX_COMPILATION_CACHE_DIR", "TF_CPP_MIN_LOG_LEVEL", "OPENBLAS_NUM_THREADS", least):
         monkeypatch.setenv(name, "before")  # so that it is restored
         monkeypatch.delenv(name)
     prepare_process()
@@ -79,6 +79,7 @@ def test_the_process_is_prepared_only_before_jax(monkeypatch: pytest.MonkeyPatch
     monkeypatch.delitem(sys.modules, "jax")
     prepare_process()
     assert os.environ["XLA_FLAGS"] == "--xla_cpu_enable_concurrency_optimized_scheduler=false"
+    assert os.environ["OPENBLAS_NUM_THREADS"] == "1"
     assert "compiled-" in os.environ["JAX_COMPILATION_CACHE_DIR"]
 
 

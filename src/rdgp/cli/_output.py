@@ -81,7 +81,7 @@ def _plain(value: Any) -> Any:
 
 
 def print_table(rows: Sequence[Mapping[str, Any]], title: str | None = None) -> None:
-    """Print rows as a table, the widest columns last to fold."""
+    """Print rows as a table, numbers flush right."""
     from rich.console import Console
     from rich.table import Table
 
@@ -90,7 +90,7 @@ def print_table(rows: Sequence[Mapping[str, Any]], title: str | None = None) -> 
     )
     names = list(dict.fromkeys(name for row in rows for name in row))
     for name in names:
-        numeric = all(isinstance(row.get(name), float) for row in rows)
+        numeric = all(isinstance(row.get(name), float | None) for row in rows)
         table.add_column(name, justify="right" if numeric else "left", no_wrap=True)
     for row in rows:
         table.add_row(*(_cell(row.get(name)) for name in names))

@@ -71,7 +71,7 @@ def evaluate(
         tell("", facts, as_json)
         return
     units = estimator.fitted_.units[0] or "units of the data"
-    title = f"{len(found.latlon):,} observations, {observed(estimator)}"
+    title = f"{len(found.latlon):,} held-out observations; {observed(estimator)}"
     relative = f"in {float(estimator.scale_[0]):.4g} {units}"
     rows = [
         {"score": _LABELS[name], relative: scores.relative.get(name), f"in {units}": scores.absolute[name]}
