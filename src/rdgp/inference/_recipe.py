@@ -46,7 +46,7 @@ class Recipe(NamedTuple):
 
 
 RECIPES = {
-    "default": Recipe(400, 150, 40, variational_rate=0.02, rate=0.05, warm_up=20, start="shallow"),
+    "default": Recipe(400, 100, 40, variational_rate=0.02, rate=0.05, warm_up=20, start="shallow"),
     "paper": Recipe(1000, 1000, 1000, variational_rate=0.01, rate=0.01, warm_up=0, start="paper"),
 }
 
