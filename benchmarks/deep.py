@@ -114,6 +114,7 @@ def against_euclidean() -> list[tuple[str, ...]]:
             rivals = {"residual": step(model, x, y), "euclidean": step(rival, x[:, :d], y)}
             compilation = [first_call(run) for run in rivals.values()]
             ms = interleaved(rivals, repetitions=4)
+            print(f"S_{d}, {layers} layers: {ms}", file=sys.stderr, flush=True)
             rows.append(
                 (
                     f"S_{d}, {layers} layers, {count} harmonics, {m} locations",

@@ -102,7 +102,7 @@ def _design(field: Field, x: Float[Array, "N D"], basis: Basis) -> Float[Array, 
 
 
 def _kernel(
-    field: Field, x: Float[Array, "N D"], y: Float[Array, "L D"], basis_x: Basis, basis_y: Basis
+    field: Field, x: Float[Array, "N D"], y: Float[Array, "L D"], basis_x: Basis, basis_y: Float[Array, "L P q"] | None
 ) -> Float[Array, "n l"]:
     """Return the covariance as a matrix, the first coordinates of all points first: rows of pairs stay together."""
     n, p, m, q = (gram := field.gram(x, y, basis_x, basis_y)).shape
