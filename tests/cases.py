@@ -91,16 +91,7 @@ _REPRESENTATIVES = (
 )
 
 spaces = pytest.mark.parametrize("space", [_grouped(space, str(space), space) for space in SPACES])
-
-
-def _spectrum_cases(cases: Iterable[SpectrumCase]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("case", [_grouped(case, str(case.space), case.space) for case in cases])
-
-
-spectra = _spectrum_cases(SPECTRA)
-_UNDIFFERENTIATED = (Torus(2), Product(Rotations(), Circle()), Product(Circle(), Sphere(2), Circle()))
-# what is differentiated takes long to compile: one torus and one product stand for their kinds
-differentiated_spectra = _spectrum_cases(case for case in SPECTRA if case.space not in _UNDIFFERENTIATED)
+spectra = pytest.mark.parametrize("case", [_grouped(case, str(case.space), case.space) for case in SPECTRA])
 
 
 def _field_cases(names: Iterable[str]) -> pytest.MarkDecorator:

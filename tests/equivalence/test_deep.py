@@ -48,7 +48,7 @@ pytestmark = pytest.mark.xdist_group("deep")  # one worker compiles what they sh
 
 @pytest.mark.parametrize(
     ("kind", "explicit"),
-    [("scalar", False), ("tangent", False), ("stacked", True)],
+    [("scalar", False), ("scalar", True), ("tangent", False), ("tangent", True), ("stacked", True)],
 )
 def test_hidden_layers_of_no_variance_leave_a_shallow_model(kind: str, explicit: bool) -> None:
     """Points move by 1e-8, so laws and bounds (the divergence of the hidden layer apart) agree to 1e-6."""
@@ -158,7 +158,7 @@ def test_a_constant_mean_is_added_once() -> None:
     assert bound(moved, X, y_moved) == pytest.approx(bound(plain, X, y), abs=1e-8)
 
 
-@pytest.mark.parametrize("space", [Rotations()], ids=str)
+@pytest.mark.parametrize("space", [Sphere(2), Rotations()], ids=str)
 def test_a_model_without_output_predicts_points_of_the_space(space: Space) -> None:
     layers = tuple(with_means(Interdomain(ProjectedField(space, Matern(1.5, 0.6, 0.1), 2)), seed) for seed in (0, 1))
     model, x = DeepGP(layers, None, WrappedGaussian(space)), points(space, 0, 4)

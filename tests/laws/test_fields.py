@@ -87,14 +87,7 @@ def test_covariance_is_invariant_under_isometries(field: Field, seed: int) -> No
     np.testing.assert_allclose(turned, expected, atol=1e-9)
 
 
-REPEATED = [  # draws compile slowly, and those of the other fields go the same ways
-    *("scalar-sphere", "scalar-rotations", "scalar-product", "projected-sphere", "projected-product"),
-    *("frame-sphere", "frame-rotations", "frame-euclidean", "hodge-sphere", "hodge-torus", "hodge-rotations"),
-]
-drawn_fields = named_fields(*(name for name in FIELDS if name not in REPEATED))
-
-
-@drawn_fields
+@fields
 def test_draws_are_functions_with_the_right_covariance(field: Field) -> None:
     x = points(field.space, 0)
 
@@ -118,7 +111,7 @@ def _evaluate(field: Field, draw: FieldDraw, x: jax.Array) -> tuple[jax.Array | 
     return values, field.coordinates(x, values), field.basis(x)
 
 
-@drawn_fields
+@fields
 def test_a_draw_is_one_function_of_the_right_kind(field: Field) -> None:
     """The same wherever it is called, tangent where it should be, and the same after a tour through coordinates."""
     draw = draw_of(field, 0)

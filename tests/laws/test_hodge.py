@@ -13,7 +13,7 @@ from rdgp.spaces import Circle, Product, Rotations, Sphere, Torus
 from rdgp.spectra import HodgeSpectrum, hodge_spectrum
 from rdgp.spectra._coexact import coexact_coefficients, derivative_matrices
 from rdgp.spectra._harmonics import harmonics, num_harmonics
-from tests.cases import SpectrumCase, differentiated_spectra, points, spectra
+from tests.cases import SpectrumCase, points, spectra
 from tests.laws.evaluations import hodge_derivatives, scalar_derivatives, small_spectra, values, whole_spectrum
 
 seeds = st.integers(0, 2**20)
@@ -54,7 +54,7 @@ def test_zonal_kernels_are_sums_over_the_fields(case: SpectrumCase) -> None:
     np.testing.assert_allclose(zonal, np.einsum("npm,lqm->nplq", left, right), atol=1e-10)
 
 
-@differentiated_spectra
+@spectra
 @given(seed=seeds)
 def test_gradients_have_no_curl_and_curls_no_divergence(case: SpectrumCase, seed: int) -> None:
     jacobian = np.asarray(hodge_derivatives(case)(point(case, seed)).covariant)
@@ -69,7 +69,7 @@ def point(case: SpectrumCase, seed: int) -> np.ndarray:
     return np.asarray(points(case.space, seed, 1))[0]
 
 
-@differentiated_spectra
+@spectra
 @given(seed=seeds)
 def test_fields_are_eigenfields_of_the_hodge_laplacian(case: SpectrumCase, seed: int) -> None:
     known = hodge_derivatives(case)(point(case, seed))
@@ -78,7 +78,7 @@ def test_fields_are_eigenfields_of_the_hodge_laplacian(case: SpectrumCase, seed:
     np.testing.assert_allclose(known.laplacian, expected, atol=1e-7 * max(1.0, eigenvalues.max()))
 
 
-@differentiated_spectra
+@spectra
 @given(seed=seeds)
 def test_gradient_fields_follow_the_scalar_spectrum(case: SpectrumCase, seed: int) -> None:
     scalar, spectrum = small_spectra(case)

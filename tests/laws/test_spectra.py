@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rdgp.spaces import Circle, Product, Rotations, Space, Sphere, Torus
 from rdgp.spectra import ScalarSpectrum, SphereSpectrum, ambient_spectra, scalar_spectrum
-from tests.cases import SPECTRA, SpectrumCase, differentiated_spectra, points, spectra
+from tests.cases import SPECTRA, SpectrumCase, points, spectra
 from tests.laws.evaluations import scalar_derivatives, small_spectra, values
 
 seeds = st.integers(0, 2**20)
@@ -55,7 +55,7 @@ def test_addition_theorem_where_quadrature_is_too_large(d: int, levels: int) -> 
     assert addition_error(spectrum, x, y, at_x, at_y) < 1e-10
 
 
-@differentiated_spectra
+@spectra
 @given(seed=seeds)
 def test_eigenfunctions_are_eigenfunctions_of_the_laplacian(case: SpectrumCase, seed: int) -> None:
     spectrum = small_spectra(case)[0]
