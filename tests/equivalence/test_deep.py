@@ -23,7 +23,7 @@ from rdgp.core import compiled
 from rdgp.likelihoods import Gaussian, WrappedGaussian
 from rdgp.models import DeepGP
 from rdgp.models._layers import Path, walk
-from rdgp.spaces import Space
+from rdgp.spaces import Space, Sphere
 from rdgp.variational import InducingLocations, Interdomain
 from tests.cases import points
 from tests.equivalence.deep_models import (
