@@ -4,7 +4,7 @@ from rdgp import datasets, metrics
 from rdgp.fields import FrameField, HodgeField, ProjectedField, ScalarField, StackedField
 from rdgp.inference import FitResult, fit
 from rdgp.io import load, save
-from rdgp.kernels import EuclideanMatern, Heat, Matern
+from rdgp.kernels import EuclideanMatern, Gamma, Heat, LogNormal, Matern
 from rdgp.likelihoods import Bernoulli, Gaussian, Poisson, StudentT, WrappedGaussian
 from rdgp.models import DeepGP, ExactGP, PointPrediction, Prediction, deep_gp, euclidean_deep_gp
 from rdgp.spaces import Box, Circle, Euclidean, Product, Rotations, Sphere, Torus
@@ -20,11 +20,13 @@ __all__ = [
     "ExactGP",
     "FitResult",
     "FrameField",
+    "Gamma",
     "Gaussian",
     "Heat",
     "HodgeField",
     "InducingLocations",
     "Interdomain",
+    "LogNormal",
     "Matern",
     "PointPrediction",
     "Poisson",

@@ -24,7 +24,7 @@ from rdgp.core._linalg import (
     solve_lower,
     square_root,
 )
-from rdgp.core._parameters import Parameter, log_prior, split_trainable
+from rdgp.core._parameters import Parameter, log_prior, positive_parameters, split_trainable
 from rdgp.core._priors import Gamma, LogNormal, Prior
 from rdgp.core._progress import Progress
 from rdgp.core._random import standard_normal
@@ -53,6 +53,7 @@ __all__ = [
     "normalize",
     "orthogonal_complement",
     "outer_last_axis",
+    "positive_parameters",
     "require",
     "safe_norm",
     "small_product",

@@ -3,6 +3,7 @@
 A model is a tree; the numbers in it that training may change are `Parameter`s, everything else is constant.
 """
 
+from collections.abc import Collection, Mapping
 from typing import Literal, TypeVar
 
 import equinox as eqx
@@ -51,6 +52,34 @@ class Parameter(eqx.Module):
     def value(self) -> Float[Array, "..."]:
         """The number itself, after the constraint."""
         return jnp.exp(self.raw) if self.constraint == "positive" else self.raw
+
+
+def positive_parameters(
+    values: Mapping[str, Numbers], fixed: Collection[str], prior: Mapping[str, Prior] | None
+) -> list[Parameter]:
+    """Return positive numbers by name as parameters: those in `fixed` are held, those in `prior` have a density."""
+    held, priors = _check_fixed(fixed, tuple(values)), _check_prior(prior, tuple(values))
+    return [
+        Parameter(value, name=name, trainable=name not in held, prior=priors.get(name))
+        for name, value in values.items()
+    ]
+
+
+def _check_fixed(fixed: Collection[str], names: tuple[str, ...]) -> frozenset[str]:
+    fixed = (fixed,) if isinstance(fixed, str) else fixed
+    unknown = sorted(set(fixed) - set(names))
+    if unknown:
+        raise ValueError(f"fixed takes names out of {', '.join(names)}, got {', '.join(unknown)}")
+    return frozenset(fixed)
+
+
+def _check_prior(prior: Mapping[str, Prior] | None, names: tuple[str, ...]) -> Mapping[str, Prior]:
+    given = {} if prior is None else dict(prior)
+    if any(name not in names or not isinstance(value, Prior) for name, value in given.items()):
+        raise ValueError(
+            f'prior takes a dict such as {{"{names[-1]}": Gamma(2.0, 0.15)}} over {", ".join(names)}, got {prior}'
+        )
+    return given
 
 
 def split_trainable(tree: T) -> tuple[T, T]:

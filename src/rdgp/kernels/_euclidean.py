@@ -9,8 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from rdgp.core import Numbers, Parameter, Prior, standard_normal
-from rdgp.kernels._matern import check_fixed, check_prior
+from rdgp.core import Numbers, Parameter, Prior, positive_parameters, standard_normal
 
 _SMOOTHNESS = (0.5, 1.5, 2.5, math.inf)
 
@@ -36,15 +35,9 @@ class EuclideanMatern(eqx.Module):
     ) -> None:
         if nu not in _SMOOTHNESS:
             raise ValueError(f"nu must be 0.5, 1.5, 2.5 or inf on Euclidean space, got {nu}")
-        names = ("lengthscale", "variance")
-        held, priors = check_fixed(fixed, names), check_prior(prior, names)
-
-        def parameter(value: Numbers, name: str) -> Parameter:
-            return Parameter(value, name=name, trainable=name not in held, prior=priors.get(name))
-
         self.nu = float(nu)
-        self._lengthscale = parameter(lengthscale, "lengthscale")
-        self._variance = parameter(variance, "variance")
+        numbers = {"lengthscale": lengthscale, "variance": variance}
+        self._lengthscale, self._variance = positive_parameters(numbers, fixed, prior)
 
     @property
     def lengthscale(self) -> Float[Array, "*d"]:

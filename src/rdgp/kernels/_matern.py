@@ -9,28 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from rdgp.core import Parameter, Prior
-
-_NAMES = ("nu", "lengthscale", "variance")
-
-
-def check_prior(prior: Mapping[str, Prior] | None, names: tuple[str, ...]) -> Mapping[str, Prior]:
-    """Return the priors of parameters by name, or raise on an unknown name or something that is no prior."""
-    given = {} if prior is None else dict(prior)
-    if any(name not in names or not isinstance(value, Prior) for name, value in given.items()):
-        raise ValueError(
-            f'prior takes a dict such as {{"variance": Gamma(2.0, 0.15)}} over {", ".join(names)}, got {prior}'
-        )
-    return given
-
-
-def check_fixed(fixed: Collection[str], names: tuple[str, ...]) -> frozenset[str]:
-    """Return the names of the parameters to hold, or raise on an unknown one."""
-    fixed = (fixed,) if isinstance(fixed, str) else fixed
-    unknown = sorted(set(fixed) - set(names))
-    if unknown:
-        raise ValueError(f"fixed takes names out of {', '.join(names)}, got {', '.join(unknown)}")
-    return frozenset(fixed)
+from rdgp.core import Parameter, Prior, positive_parameters
 
 
 class Matern(eqx.Module):
@@ -56,15 +35,10 @@ class Matern(eqx.Module):
         fixed: Collection[str] = (),
         prior: Mapping[str, Prior] | None = None,
     ) -> None:
-        held, priors = check_fixed(fixed, _NAMES), check_prior(prior, _NAMES)
-
-        def parameter(value: float, name: str) -> Parameter:
-            return Parameter(value, name=name, trainable=name not in held, prior=priors.get(name))
-
         heat = isinstance(nu, float) and math.isinf(nu) and nu > 0
-        self._nu = None if heat else parameter(nu, "nu")
-        self._lengthscale = parameter(lengthscale, "lengthscale")
-        self._variance = parameter(variance, "variance")
+        numbers = {"nu": 1.0 if heat else nu, "lengthscale": lengthscale, "variance": variance}
+        smoothness, self._lengthscale, self._variance = positive_parameters(numbers, fixed, prior)
+        self._nu = None if heat else smoothness
         if any(p is not None and p.raw.ndim for p in (self._nu, self._lengthscale, self._variance)):
             raise ValueError("Matern takes one number each for nu, lengthscale and variance; got a list")
 

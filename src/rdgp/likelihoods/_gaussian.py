@@ -1,19 +1,22 @@
 """Gaussian noise, isotropic in coordinates, so in the tangent space for tangent vectors."""
 
+from collections.abc import Collection, Mapping
 from typing import ClassVar
 
 import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from rdgp.core import Parameter, standard_normal
-from rdgp.likelihoods._likelihood import REAL_NUMBERS, Likelihood, Support, positive_number, variances
+from rdgp.core import Parameter, Prior, standard_normal
+from rdgp.likelihoods._likelihood import REAL_NUMBERS, Likelihood, Support, single_numbers, variances
 
 _UNROLLED = 3  # up to this size elimination is written out: batches of small factorizations are slow on CPUs
 
 
 class Gaussian(Likelihood):
     """Observations y = f + ε with ε ~ N(0, σ² I) in coordinates; on tangent vectors that is the tangent Gaussian.
+
+    The noise variance is learned unless in `fixed`; `prior` gives it a prior density, as for kernels.
 
     >>> round(float(Gaussian(noise_variance=0.25).noise_variance), 3)
     0.25
@@ -22,8 +25,14 @@ class Gaussian(Likelihood):
     support: ClassVar[Support] = REAL_NUMBERS
     _noise_variance: Parameter
 
-    def __init__(self, noise_variance: float = 0.1) -> None:
-        self._noise_variance = positive_number(noise_variance, "noise_variance")
+    def __init__(
+        self,
+        noise_variance: float = 0.1,
+        *,
+        fixed: Collection[str] = (),
+        prior: Mapping[str, Prior] | None = None,
+    ) -> None:
+        (self._noise_variance,) = single_numbers({"noise_variance": noise_variance}, fixed, prior)
 
     @property
     def noise_variance(self) -> Float[Array, ""]:

@@ -1,7 +1,7 @@
 """The contract of a likelihood: expectations of log p(y | f) and of p(y | f) under a Gaussian f."""
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
 import equinox as eqx
@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from rdgp.core import Numbers, Parameter, as_float_array, check_finite, is_concrete
+from rdgp.core import Numbers, Parameter, Prior, as_float_array, check_finite, is_concrete, positive_parameters
 
 
 class Support(NamedTuple):
@@ -68,12 +68,15 @@ class Likelihood(eqx.Module):
         return y
 
 
-def positive_number(value: Numbers, name: str) -> Parameter:
-    """Return one positive number that training may change, or raise."""
-    parameter = Parameter(value, name=name)
-    if parameter.raw.ndim:
-        raise ValueError(f"{name} must be one number, got {value}; it is shared by all coordinates")
-    return parameter
+def single_numbers(
+    values: Mapping[str, float], fixed: Collection[str], prior: Mapping[str, Prior] | None
+) -> list[Parameter]:
+    """Return positive numbers that training may change, one each, or raise."""
+    parameters = positive_parameters(values, fixed, prior)
+    for (name, value), parameter in zip(values.items(), parameters, strict=True):
+        if parameter.raw.ndim:
+            raise ValueError(f"{name} must be one number, got {value}; it is shared by all coordinates")
+    return parameters
 
 
 def variances(covariance: Float[Array, "*S q q"]) -> Float[Array, "*S q"]:

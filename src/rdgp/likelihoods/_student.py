@@ -1,6 +1,7 @@
 """Noise with heavy tails, for data with outliers."""
 
 import math
+from collections.abc import Collection, Mapping
 from typing import ClassVar
 
 import jax
@@ -8,8 +9,8 @@ import jax.numpy as jnp
 from jax.scipy.special import gammaln, logsumexp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from rdgp.core import Parameter
-from rdgp.likelihoods._likelihood import REAL_NUMBERS, Likelihood, Support, positive_number, variances
+from rdgp.core import Parameter, Prior
+from rdgp.likelihoods._likelihood import REAL_NUMBERS, Likelihood, Support, single_numbers, variances
 from rdgp.likelihoods._quadrature import trapezoid_rule
 
 _NODES = 64
@@ -21,16 +22,23 @@ class StudentT(Likelihood):
     """Observations y = f + s t in each coordinate, t independent Student variables of ν degrees of freedom.
 
     Gauss-Hermite nodes in f miss a density narrower than their distance, so f is integrated out in closed form and
-    what remains, a scale, is integrated over its logarithm, where the trapezoid rule converges exponentially.
+    what remains, a scale, is integrated over its logarithm, where the trapezoid rule converges exponentially. Both
+    numbers are learned unless in `fixed`; `prior` gives some of them a prior density, as for kernels.
     """
 
     support: ClassVar[Support] = REAL_NUMBERS
     _scale: Parameter
     _freedom: Parameter
 
-    def __init__(self, scale: float = 0.1, freedom: float = 4.0) -> None:
-        self._scale = positive_number(scale, "scale")
-        self._freedom = positive_number(freedom, "freedom")
+    def __init__(
+        self,
+        scale: float = 0.1,
+        freedom: float = 4.0,
+        *,
+        fixed: Collection[str] = (),
+        prior: Mapping[str, Prior] | None = None,
+    ) -> None:
+        self._scale, self._freedom = single_numbers({"scale": scale, "freedom": freedom}, fixed, prior)
 
     @property
     def scale(self) -> Float[Array, ""]:

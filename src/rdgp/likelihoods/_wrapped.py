@@ -1,5 +1,6 @@
 """Observations that are points of a manifold: a Gaussian in the tangent space, wrapped onto the space."""
 
+from collections.abc import Collection, Mapping
 from functools import singledispatch
 
 import equinox as eqx
@@ -7,8 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from rdgp.core import Numbers, Parameter, angle_over_sine, standard_normal
-from rdgp.likelihoods._likelihood import positive_number
+from rdgp.core import Numbers, Parameter, Prior, angle_over_sine, standard_normal
+from rdgp.likelihoods._likelihood import single_numbers
 from rdgp.spaces import Euclidean, Product, Rotations, Space, Sphere, Torus
 
 
@@ -17,16 +18,24 @@ class WrappedGaussian(eqx.Module):
 
     Of all v that lead to y the density counts the shortest, so it integrates to one while τ is well below the
     injectivity radius. On S_d, d >= 2, it is unbounded at the antipode of f, as any wrapped density is on one sheet.
+    The variance is learned unless in `fixed`; `prior` gives it a prior density, as for kernels.
     """
 
     space: Space
     _variance: Parameter
 
-    def __init__(self, space: Space, variance: float = 0.1) -> None:
+    def __init__(
+        self,
+        space: Space,
+        variance: float = 0.1,
+        *,
+        fixed: Collection[str] = (),
+        prior: Mapping[str, Prior] | None = None,
+    ) -> None:
         point = jax.ShapeDtypeStruct((space.ambient_dim,), float)
         jax.eval_shape(lambda x: log_volume_correction(space, x, x), point)
         self.space = space
-        self._variance = positive_number(variance, "variance")
+        (self._variance,) = single_numbers({"variance": variance}, fixed, prior)
 
     @property
     def variance(self) -> Float[Array, ""]:

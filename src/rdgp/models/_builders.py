@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from rdgp.core import Numbers, check_count
 from rdgp.fields import Field, FrameField, HodgeField, ProjectedField, ScalarField, StackedField, TangentField
 from rdgp.kernels import EuclideanMatern, Matern
-from rdgp.likelihoods import Gaussian, WrappedGaussian
+from rdgp.likelihoods import Gaussian, Likelihood, WrappedGaussian
 from rdgp.models._deep import DeepGP
 from rdgp.spaces import Box, Euclidean, Product, Space
 from rdgp.spectra import hodge_parts, hodge_spectrum, scalar_spectrum
@@ -36,12 +36,14 @@ def deep_gp(
     x: Numbers | None = None,
     key: PRNGKeyArray | None = None,
     constant_mean: bool = False,
+    likelihood: Likelihood | WrappedGaussian | None = None,
 ) -> DeepGP:
     """Build a residual deep Gaussian process with `layers` layers, the output included.
 
     `levels` counts the eigenvalues kept by hidden fields, `output_levels` those of the output; both have defaults that
     fit the space. `inducing="locations"` chooses locations among the data `x` by k-means; spaces that are not compact
-    need it, and their deep models have locations in the output layer too.
+    need it, and their deep models have locations in the output layer too. The likelihood is
+    Gaussian noise unless given.
     """
     count = check_count(layers, "layers")
     _check_name(field, "field", ("hodge", "projected", "frame"))
@@ -50,11 +52,11 @@ def deep_gp(
     fields = [_tangent_field(space, field, levels, _HIDDEN_FIELDS, _HIDDEN_VARIANCE) for _ in range(hidden_count)]
     families = [_family(hidden, inducing, num_inducing, x, key) for hidden in fields]
     if output == "point":
-        return DeepGP(tuple(families), None, WrappedGaussian(space, 0.1))
+        return DeepGP(tuple(families), None, likelihood)
     last = _output_field(space, field, output, output_levels)
     integrated = all(family.draws_are_exact for family in families)
     ending = last if integrated else InducingLocations(last, _locations(space, num_inducing, x, key))
-    return DeepGP(tuple(families), ending, Gaussian(0.1), constant_mean=constant_mean)
+    return DeepGP(tuple(families), ending, likelihood, constant_mean=constant_mean)
 
 
 def _check_name(name: str, what: str, names: tuple[str, ...]) -> None:

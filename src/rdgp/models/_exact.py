@@ -1,10 +1,12 @@
 """Exact Gaussian process regression on any field."""
 
+from collections.abc import Collection, Mapping
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from rdgp.core import Numbers, Progress, check_count, log_prior, split_trainable
+from rdgp.core import Numbers, Prior, Progress, check_count, log_prior, split_trainable
 from rdgp.fields import Field, FieldDraw, check_points
 from rdgp.likelihoods import Gaussian
 from rdgp.models._conditioned import Conditioned, ConditionedDraw, draw_conditioned, log_evidence
@@ -18,7 +20,8 @@ class ExactGP(eqx.Module):
     """Gaussian process regression y = f(x) + noise with none of its approximations.
 
     For tangent fields y holds tangent vectors and the noise is isotropic in the tangent space. The cost is N³, or N M²
-    where the field has M features and M is smaller than the number of observed numbers.
+    where the field has M features and M is smaller than the number of observed numbers. `fixed` and `prior` are
+    those of the noise.
     """
 
     field: Field
@@ -26,11 +29,18 @@ class ExactGP(eqx.Module):
     coordinates: Float[Array, "N p r"] | None
     posterior: Conditioned | None
 
-    def __init__(self, field: Field, noise_variance: float = 0.1) -> None:
+    def __init__(
+        self,
+        field: Field,
+        noise_variance: float = 0.1,
+        *,
+        fixed: Collection[str] = (),
+        prior: Mapping[str, Prior] | None = None,
+    ) -> None:
         if not isinstance(field, Field):
             raise ValueError(f"ExactGP needs a field such as ScalarField(Sphere(2), ...), got {type(field).__name__}")
         self.field = field
-        self.likelihood = Gaussian(noise_variance)
+        self.likelihood = Gaussian(noise_variance, fixed=fixed, prior=prior)
         self.coordinates = self.posterior = None
 
     @property

@@ -38,6 +38,8 @@ def minimize_lbfgs(
     finite count as a wall.
     """
     flat, unravel = ravel_pytree(start)
+    if not flat.size:
+        return Minimum(start, float(_value_and_gradient(function, start, rest)[0]), 0, "nothing to change")
     count, last = 0, np.inf
 
     def evaluate(vector: np.ndarray) -> tuple[float, np.ndarray]:
