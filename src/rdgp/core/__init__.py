@@ -10,9 +10,10 @@ from rdgp.core._checks import (
     check_finite,
     check_last_axis,
     check_same_shape,
+    check_size,
     is_concrete,
 )
-from rdgp.core._compile import compiled
+from rdgp.core._compile import compiled, compiled_quickly
 from rdgp.core._extras import require
 from rdgp.core._linalg import (
     as_matrix,
@@ -24,7 +25,14 @@ from rdgp.core._linalg import (
     solve_lower,
     square_root,
 )
-from rdgp.core._parameters import Parameter, log_prior, positive_parameters, split_trainable
+from rdgp.core._parameters import (
+    Parameter,
+    from_vector,
+    log_prior,
+    positive_parameters,
+    split_trainable,
+    to_vector,
+)
 from rdgp.core._priors import Gamma, LogNormal, Prior
 from rdgp.core._progress import Progress
 from rdgp.core._random import standard_normal
@@ -45,7 +53,10 @@ __all__ = [
     "check_finite",
     "check_last_axis",
     "check_same_shape",
+    "check_size",
     "compiled",
+    "compiled_quickly",
+    "from_vector",
     "inverse_from_cholesky",
     "is_concrete",
     "jittered_cholesky",
@@ -62,4 +73,5 @@ __all__ = [
     "square_root",
     "standard_normal",
     "stumpff",
+    "to_vector",
 ]

@@ -52,6 +52,19 @@ def check_finite(x: Shaped[Array, "..."], name: str) -> None:
         )
 
 
+def check_size(x: Shaped[Array, "..."], dtype: jnp.dtype, name: str) -> None:
+    """Raise if concrete values are so large or small that sums of their squares leave the range of a dtype."""
+    if not is_concrete(x) or not x.size:
+        return
+    largest, limits = float(np.max(np.abs(np.asarray(x)))), jnp.finfo(dtype)
+    low, high = 1e3 * float(limits.tiny) ** 0.5, 1e-3 * float(limits.max) ** 0.5
+    if largest and not low < largest < high:
+        raise ValueError(
+            f"{name} must be zero or between {low:.0e} and {high:.0e} in size to be squared in {limits.dtype}, "
+            f"got {largest:.3g}; change its unit or use float64"
+        )
+
+
 def check_count(value: int, name: str, minimum: int = 1) -> int:
     """Return the value as an int, or raise unless it is a whole number of at least `minimum`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < minimum:

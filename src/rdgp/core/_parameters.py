@@ -94,6 +94,19 @@ def split_trainable(tree: T) -> tuple[T, T]:
     return trainable, rest
 
 
+def to_vector(tree: PyTree) -> Float[np.ndarray, "n"]:
+    """Join the arrays of a tree into one vector, by NumPy, so that nothing is compiled for it."""
+    return np.concatenate([np.zeros(0, np.float32), *(np.ravel(leaf) for leaf in jax.tree.leaves(tree))])
+
+
+def from_vector(like: T, vector: Float[Array | np.ndarray, "n"]) -> T:
+    """Cut a vector into the arrays of a tree."""
+    leaves, structure = jax.tree.flatten(like)
+    pieces = np.split(np.asarray(vector), np.cumsum([leaf.size for leaf in leaves]))
+    arrays = [jnp.asarray(piece.reshape(leaf.shape), leaf.dtype) for leaf, piece in zip(leaves, pieces, strict=False)]
+    return jax.tree.unflatten(structure, arrays)
+
+
 def log_prior(tree: PyTree) -> Float[Array, ""] | float:
     """Return the log density of all parameters of a tree that have a prior, zero if none has."""
     nodes = jax.tree.leaves(tree, is_leaf=lambda node: isinstance(node, Parameter))

@@ -1,6 +1,6 @@
 """Gaussian priors on a space. Every prior, scalar or tangent, is features times scales."""
 
-from rdgp.fields._field import Field, FieldDraw, check_points
+from rdgp.fields._field import Field, FieldDraw, check_points, check_values
 from rdgp.fields._hodge import HodgeField
 from rdgp.fields._latent import HodgeLatent, Latent, LatentDraw, ScalarLatent
 from rdgp.fields._scalar import ScalarField, StackedField
@@ -20,4 +20,5 @@ __all__ = [
     "StackedField",
     "TangentField",
     "check_points",
+    "check_values",
 ]

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from rdgp.core import Numbers, as_float_array, check_finite
+from rdgp.core import Numbers, as_float_array, check_finite, check_size
 from rdgp.fields._latent import Latent
 from rdgp.spaces import Space
 
@@ -114,12 +114,19 @@ class Field(eqx.Module):
 
     def check_values(self, x: Float[Array, "N D"], values: Numbers, name: str = "y") -> Float[Array, "N ..."]:
         """Return values as an array, or raise a ValueError that says what is wrong with them."""
-        values = as_float_array(values, name)
-        expected = (*x.shape[:-1], *self.value_shape())
-        if values.shape != expected:
-            raise ValueError(f"{name} must have shape {expected} for {x.shape[0]} points, got {values.shape}")
-        check_finite(values, name)
-        return values.astype(x.dtype)
+        return check_values(x, values, self.value_shape(), name)
+
+
+def check_values(x: Float[Array, "N D"], values: Numbers, shape: tuple[int, ...], name: str) -> Float[Array, "N ..."]:
+    """Return values of a shape at each point as an array of the points' dtype, or raise."""
+    values = as_float_array(values, name)
+    if values.shape != (*x.shape[:-1], *shape):
+        raise ValueError(
+            f"{name} must have shape {(*x.shape[:-1], *shape)} for {x.shape[0]} points, got {values.shape}"
+        )
+    check_finite(values, name)
+    check_size(values, x.dtype, name)
+    return values.astype(x.dtype)
 
 
 def check_points(space: Space, x: Numbers, name: str = "x") -> Float[Array, "N D"]:

@@ -50,10 +50,7 @@ class HodgeField(TangentField):
         return self.latents[0].scales()
 
     def _level_scales(self) -> tuple[Float[Array, "_"], ...]:
-        return tuple(
-            kernel.level_scales(part.eigenvalues, part.multiplicities, self.space.dim)
-            for kernel, part in zip(self.kernels, self.spectrum.parts, strict=True)
-        )
+        return self.latents[0].level_scales
 
     def covariance_along(
         self,
@@ -69,7 +66,7 @@ class HodgeField(TangentField):
     @property
     def latents(self) -> tuple[HodgeLatent]:
         """The field, in components of the space's frame."""
-        return (HodgeLatent(self.space, self.spectrum, self._level_scales()),)
+        return (HodgeLatent(self.space, self.spectrum, self.kernels),)
 
     def assemble(self, x: Float[Array, "N D"], latents: tuple[Float[Array, "N d 1"], ...]) -> Float[Array, "N D"]:
         """Combine the components."""

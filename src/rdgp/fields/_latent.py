@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from rdgp.core import small_product, standard_normal
 from rdgp.fields._prior import ScalarDraw, ScalarPrior
+from rdgp.kernels import Matern
 from rdgp.spaces import Space
 from rdgp.spectra import HodgeSpectrum
 
@@ -143,7 +144,15 @@ class HodgeLatent(Latent):
 
     space: Space
     spectrum: HodgeSpectrum
-    level_scales: tuple[Float[Array, "_"], ...]
+    kernels: tuple[Matern, ...]
+
+    @property
+    def level_scales(self) -> tuple[Float[Array, "_"], ...]:
+        """The prior standard deviation of a coefficient of each level, part by part."""
+        return tuple(
+            kernel.level_scales(part.eigenvalues, part.multiplicities, self.space.dim)
+            for kernel, part in zip(self.kernels, self.spectrum.parts, strict=True)
+        )
 
     @property
     def copies(self) -> int:

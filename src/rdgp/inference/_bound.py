@@ -6,7 +6,7 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from rdgp.core import standard_normal
 from rdgp.fields import Field
@@ -49,20 +49,13 @@ def _integrated(model: DeepGP, batch: Batch, key: PRNGKeyArray, samples: int) ->
 
     Draws come in pairs mirrored about the mean, which takes noise out of the gradient.
     """
-    y = batch.y - model.offset(batch.x.dtype)
-    start = model.start(batch.x)
-
-    def one(seed: Seed) -> Float[Array, ""]:
-        path = _lead(model, start, batch.carriers, seed)
-        return log_evidence(model.integrated_field, model.noise_variance, path.x, path.frame, y)
-
     if not model.hidden:
-        return one(Seed(key, jnp.zeros(0)))
+        return _evidence(model, batch, Seed(key, jnp.zeros(0)))
     half = _seeds(model, key, (-(-samples // 2),), batch.x.dtype)
     others = jax.vmap(lambda own: jax.random.fold_in(own, 1))(half.key)  # locations are not mirrored, but drawn anew
     mirrored = Seed(others, -half.normal)
     both = jax.tree.map(lambda a, b: jnp.concatenate([a, b])[:samples], half, mirrored)
-    return jnp.mean(jax.lax.map(one, both))
+    return _mean_evidence(model, batch, both)
 
 
 class Seed(NamedTuple):
@@ -70,6 +63,50 @@ class Seed(NamedTuple):
 
     key: PRNGKeyArray
     normal: Float[Array, "*S _"]
+
+
+def _evidence(model: DeepGP, batch: Batch, seed: Seed) -> Float[Array, ""]:
+    """Return log p(y | h) for one draw h of the hidden layers."""
+    path = _lead(model, model.start(batch.x), batch.carriers, seed)
+    y = batch.y - model.offset(batch.x.dtype)
+    return log_evidence(model.integrated_field, model.noise_variance, path.x, path.frame, y)
+
+
+@eqx.filter_custom_vjp
+def _mean_evidence(model: DeepGP, batch: Batch, seeds: Seed) -> Float[Array, ""]:
+    """Average over draws, differentiable in the model alone.
+
+    The gradient is taken draw by draw on the way forward: nothing of a draw is kept for later, which makes a smaller
+    program than the derivative of a loop.
+    """
+    return jnp.mean(jax.lax.map(lambda seed: _evidence(model, batch, seed), seeds))
+
+
+@_mean_evidence.def_fwd  # type: ignore[untyped-decorator]
+def _mean_evidence_forward(
+    perturbed: PyTree, model: DeepGP, batch: Batch, seeds: Seed
+) -> tuple[Float[Array, ""], PyTree]:
+    free, rest = eqx.partition(model, perturbed)
+
+    def add(total: PyTree, seed: Seed) -> tuple[PyTree, None]:
+        one = jax.value_and_grad(lambda part: _evidence(eqx.combine(part, rest), batch, seed))(free)
+        return jax.tree.map(jnp.add, total, one), None
+
+    nothing = jax.tree.map(jnp.zeros_like, (jnp.zeros((), batch.x.dtype), free))
+    total, _ = jax.lax.scan(add, nothing, seeds)
+    return jax.tree.map(lambda sum_: sum_ / seeds.normal.shape[0], total)
+
+
+@_mean_evidence.def_bwd  # type: ignore[untyped-decorator]
+def _mean_evidence_backward(
+    gradient: PyTree,
+    cotangent: Float[Array, ""],
+    perturbed: PyTree,
+    model: DeepGP,
+    batch: Batch,
+    seeds: Seed,
+) -> PyTree:
+    return jax.tree.map(lambda slope: cotangent.astype(slope.dtype) * slope, gradient)
 
 
 def _seeds(model: DeepGP, key: PRNGKeyArray, shape: tuple[int, ...], dtype: jnp.dtype) -> Seed:

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -15,7 +14,17 @@ import optax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
-from rdgp.core import Numbers, Progress, check_count, compiled, log_prior, split_trainable
+from rdgp.core import (
+    Numbers,
+    Progress,
+    check_count,
+    compiled,
+    compiled_quickly,
+    from_vector,
+    log_prior,
+    split_trainable,
+    to_vector,
+)
 from rdgp.fields import Field, check_points
 from rdgp.inference._bound import Batch, elbo
 from rdgp.inference._recipe import (
@@ -93,15 +102,17 @@ def fit(
     steps = chosen.default_steps(model, y.size) if steps is None else check_count(steps, "steps")
     if batch_size is not None and check_count(batch_size, "batch_size") > x.shape[0]:
         raise ValueError(f"batch_size must be at most the {x.shape[0]} points, got {batch_size}; leave it out for all")
-    key_start, key_steps = jax.random.split(key)
     explicit = batch_size is not None or chosen.start == "paper" or not isinstance(model.likelihood, Gaussian)
-    model = _prepared(model, x, explicit, key_start)
+    model = _prepared(model, x, explicit, key)
     samples = _default_samples(model, y.size) if samples is None else check_count(samples, "samples")
     model = start_shallow(model, x, y) if chosen.start == "shallow" else start_like_the_paper(model)
-    model = jax.tree.map(lambda leaf: leaf.astype(x.dtype) if eqx.is_inexact_array(leaf) else leaf, model)
+    model = jax.tree.map(lambda leaf: _cast(leaf, x.dtype), model)
     plan = _Plan(chosen, optimizer, steps, samples, batch_size)
-    carriers = _first_carriers(model, x) if batch_size is None else None  # of all points, too large for batches
-    return _train(model, _Data(x, y, carriers, key_steps), plan, progress, checkpoint, callback)
+    return _train(model, _Data(x, y, key), plan, progress, checkpoint, callback)
+
+
+def _cast(leaf: PyTree, dtype: jnp.dtype) -> PyTree:
+    return leaf.astype(dtype) if eqx.is_inexact_array(leaf) and leaf.dtype != dtype else leaf
 
 
 def _default_samples(model: DeepGP, numbers: int) -> int:
@@ -120,10 +131,10 @@ class _Plan(NamedTuple):
     samples: int
     batch_size: int | None
 
-    def chain(self, parameters: PyTree) -> optax.GradientTransformation:
+    def chain(self, rates: Float[Array, "P"] | float) -> optax.GradientTransformation:
         if self.optimizer is not None:
             return self.optimizer
-        return make_optimizer(self.recipe, learning_rates(self.recipe, parameters), self.steps)
+        return make_optimizer(self.recipe, rates, self.steps)
 
     def summary(self, data: "_Data") -> dict[str, Any]:
         """Return what must agree for one fit to go on where another stopped."""
@@ -134,11 +145,10 @@ class _Plan(NamedTuple):
 
 
 class _Data(NamedTuple):
-    """Points, coordinates of observations, what the first layer needs of the points, and the key of all draws."""
+    """Points, coordinates of observations, and the key of all draws."""
 
     x: Float[Array, "N D"]
     y: Float[Array, "N ..."]
-    carriers: tuple[Float[Array, "..."], ...] | None
     key: PRNGKeyArray
 
 
@@ -150,14 +160,12 @@ def _train(
     checkpoint: str | Path | None,
     callback: Callback | None,
 ) -> FitResult:
-    parameters, _ = split_trainable(model)
     zero = jnp.zeros((), jnp.int32)
-    vector = ravel_pytree(parameters)[0]
-    state = _State(vector, vector, plan.chain(parameters).init(vector), zero, zero)
+    vector = jnp.asarray(to_vector(split_trainable(model)[0]), data.x.dtype)
+    state = _State(vector, vector, plan.chain(1.0).init(vector), zero, zero)
     history, summary = np.zeros(0), plan.summary(data)
     if checkpoint is not None and Path(checkpoint).exists():
         state, history = _resume(state, checkpoint, summary)
-    run = _runner(jax.default_backend())
     start = saved = time.monotonic()
     status: Status = "ok"
     pace = _FEW if is_dear(model, data.y.size) else _CHUNK
@@ -165,7 +173,7 @@ def _train(
         try:
             while (done := int(state.step)) < plan.steps and status == "ok":
                 count = min(pace, plan.steps - done)
-                moved, bounds = run(state, model, data, plan=plan, count=jnp.asarray(count))
+                moved, bounds = _run(state, model, data, plan, jnp.asarray(count))
                 longer = np.concatenate([history, np.asarray(bounds)[:count]])
                 state, history = moved, longer  # both or none, whenever the user interrupts
                 bar.update(int(state.step), f"· bound {history[-1]:.5g}")
@@ -179,23 +187,20 @@ def _train(
         _save(state, history, checkpoint, summary)
     failed = int(state.bad) > 0  # at the parameters it ended with the bound is not finite
     status = "nan" if failed and status == "ok" else status
-    fitted = _model(model, state.kept if failed else state.parameters)
+    free, rest = split_trainable(model)
+    fitted = eqx.combine(from_vector(free, state.kept if failed else state.parameters), rest)
     if isinstance(fitted.output, Field):
         fitted = fitted.with_coordinates(data.x, data.y)
     return FitResult(fitted, history, status, time.monotonic() - start)
 
 
-@lru_cache
-def _runner(backend: str) -> Callable[..., tuple[_State, Array]]:
-    """Compile with options that halve the time of compilation on CPUs and leave that of a step as it is."""
-    quick = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 1}
-    return jax.jit(_run, static_argnames="plan", compiler_options=quick if backend == "cpu" else None)
-
-
+@compiled_quickly
 def _run(state: _State, model: DeepGP, data: _Data, plan: _Plan, count: Int[Array, ""]) -> tuple[_State, Array]:
     """Take some steps, at most a chunk; one compilation serves any number of them."""
-    whole = Batch(data.x, data.y, data.carriers, data.x.shape[0])
-    optimizer = plan.chain(split_trainable(model)[0])
+    carriers = _first_carriers(model, data.x) if plan.batch_size is None else None  # of all points, large for batches
+    whole = Batch(data.x, data.y, carriers, data.x.shape[0])
+    key = jax.random.split(data.key)[1]
+    optimizer = plan.chain(learning_rates(plan.recipe, model))
 
     def loss(parameters: Float[Array, "P"], batch: Batch, key: PRNGKeyArray) -> Float[Array, ""]:
         own = _model(model, parameters)
@@ -203,7 +208,7 @@ def _run(state: _State, model: DeepGP, data: _Data, plan: _Plan, count: Int[Arra
 
     def body(i: Int[Array, ""], carry: tuple[_State, Array]) -> tuple[_State, Array]:
         state, bounds = carry
-        key_batch, key_draws = jax.random.split(jax.random.fold_in(data.key, state.step))
+        key_batch, key_draws = jax.random.split(jax.random.fold_in(key, state.step))
         batch = _batch(whole, plan.batch_size, key_batch)
         value, gradient = jax.value_and_grad(loss)(state.parameters, batch, key_draws)
         return _updated(state, value, gradient, optimizer, model), bounds.at[i].set(-value)
@@ -292,7 +297,8 @@ def _prepared(model: DeepGP, x: Float[Array, "N D"], explicit: bool, key: PRNGKe
     field = model.output
     if isinstance(field, Field) and explicit:
         spectral = all(latent.spectral for latent in field.latents)
-        output = Interdomain(field) if spectral else InducingLocations(field, kmeans(field.space, x, 100, key=key))
+        own = jax.random.split(key)[0]
+        output = Interdomain(field) if spectral else InducingLocations(field, kmeans(field.space, x, 100, key=own))
         model = eqx.tree_at(lambda m: m.output, model, output)
     return eqx.tree_at(lambda m: m.data, model, None, is_leaf=lambda leaf: leaf is None)
 

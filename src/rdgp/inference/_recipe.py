@@ -5,16 +5,17 @@ from typing import Literal, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
-from rdgp.core import Parameter, log_prior, split_trainable
+from rdgp.core import Parameter, compiled_quickly, log_prior, split_trainable
 from rdgp.fields import Field
-from rdgp.kernels import EuclideanMatern, Matern
 from rdgp.likelihoods import Gaussian
 from rdgp.models import DeepGP
 from rdgp.models._conditioned import log_evidence, uses_features
+from rdgp.models._start import is_kernel, of_size, prior_size, with_noise
 from rdgp.optimize import minimize_lbfgs
 from rdgp.variational import Variational, WhitenedGaussian
 
@@ -25,6 +26,7 @@ _NEARLY_DETERMINISTIC = 0.01
 _ENOUGH = 1500  # observed numbers from which the kernel is learned before training ...
 _PLENTY = 20_000  # ... and where a step costs no more than in proportion to them
 _PART = 4096  # points whose features are held at once
+_NOTHING = 1e-12  # stands for the size of observations that are all zero
 
 
 class Recipe(NamedTuple):
@@ -56,7 +58,7 @@ def is_dear(model: DeepGP, numbers: int) -> bool:
     return isinstance(model.output, Field) and not uses_features(model.output, numbers) and numbers > _ENOUGH
 
 
-def make_optimizer(recipe: Recipe, rates: Float[Array, "P"], steps: int) -> optax.GradientTransformation:
+def make_optimizer(recipe: Recipe, rates: Float[Array, "P"] | float, steps: int) -> optax.GradientTransformation:
     """Return Adam on a vector of parameters with a rate for each, which rises and then falls to nearly zero."""
 
     def schedule(step: Array) -> Array:
@@ -69,14 +71,19 @@ def make_optimizer(recipe: Recipe, rates: Float[Array, "P"], steps: int) -> opta
     return optax.chain(optax.scale_by_adam(), optax.scale_by_schedule(schedule), scale)
 
 
-def learning_rates(recipe: Recipe, parameters: PyTree) -> Float[Array, "P"]:
-    """Return the rate of each number of a tree of parameters: inducing variables have their own."""
+def learning_rates(recipe: Recipe, model: DeepGP) -> Float[Array, "P"]:
+    """Return the rate of each trainable number: inducing variables have their own, a mean moves by the size of y."""
 
     def rate(node: PyTree) -> PyTree:
         value = recipe.variational_rate if isinstance(node, WhitenedGaussian) else recipe.rate
         return jax.tree.map(lambda leaf: jnp.full_like(leaf, value), node)
 
-    tree = jax.tree.map(rate, parameters, is_leaf=lambda node: isinstance(node, WhitenedGaussian))
+    free, _ = split_trainable(model)
+    tree = jax.tree.map(rate, free, is_leaf=lambda node: isinstance(node, WhitenedGaussian))
+    field = model.output_field
+    if model.mean is not None and field is not None and isinstance(model.likelihood, Gaussian):
+        size = jnp.sqrt(prior_size(field, model.likelihood))
+        tree = eqx.tree_at(lambda m: m.mean.raw, tree, tree.mean.raw * size.astype(tree.mean.raw.dtype))
     return ravel_pytree(tree)[0]
 
 
@@ -89,14 +96,14 @@ def start_shallow(model: DeepGP, x: Float[Array, "N D"], y: Float[Array, "N ..."
     field = model.output_field
     if field is None or not isinstance(model.likelihood, Gaussian):
         return model
-    size = float(jnp.mean(jnp.square(y - jnp.mean(y, axis=0)) if model.mean is not None else jnp.square(y)))
-    size = max(size, 1e-12)
-    shallow = _Shallow(_with_variance(field, size), _with_noise(model.likelihood, 0.03 * size), model.mean)
+    mean = _mean_of(model.mean, y)
+    size = float(np.mean(np.square(np.asarray(y, float) - (0.0 if mean is None else np.asarray(mean.value)))))
+    shallow = _Shallow(*of_size(field, model.likelihood, size or _NOTHING), mean)
     free, rest = split_trainable(shallow)
     x_some, y_some = _some(field, x, y)
     best = minimize_lbfgs(_negative_log_evidence, free, rest, x_some, y_some, steps=steps)
     found = eqx.combine(best.arguments, rest)
-    if not jnp.isfinite(best.value):
+    if not np.isfinite(best.value):
         return model
     model = eqx.tree_at(lambda m: m.likelihood, model, found.likelihood)
     if model.mean is not None:
@@ -105,9 +112,17 @@ def start_shallow(model: DeepGP, x: Float[Array, "N D"], y: Float[Array, "N ..."
         return eqx.tree_at(lambda m: m.output, model, found.field)
     model = eqx.tree_at(lambda m: m.output.field, model, found.field)
     model = eqx.tree_at(lambda m: m.output, model, optimal_output(model, x, y))
-    noisier = _with_noise(found.likelihood, _mean_square_error(model, x, y))
+    noisier = with_noise(found.likelihood, _mean_square_error(model, x, y))
     model = eqx.tree_at(lambda m: m.likelihood, model, noisier)
     return eqx.tree_at(lambda m: m.output, model, optimal_output(model, x, y))
+
+
+def _mean_of(mean: Parameter | None, y: Float[Array, "N p r"]) -> Parameter | None:
+    """Set a constant mean to that of the observations."""
+    if mean is None:
+        return None
+    average = np.mean(np.asarray(y, float), axis=(0, 1)).reshape(mean.raw.shape)
+    return eqx.tree_at(lambda m: m.raw, mean, jnp.asarray(average, mean.raw.dtype))
 
 
 def start_like_the_paper(model: DeepGP) -> DeepGP:
@@ -124,7 +139,7 @@ def start_like_the_paper(model: DeepGP) -> DeepGP:
         model = eqx.tree_at(lambda m: m.output, model, _reset(model.output, 1.0, 1.0))
     if not isinstance(model.likelihood, Gaussian):
         return model
-    return eqx.tree_at(lambda m: m.likelihood, model, _with_noise(model.likelihood, 1.0))
+    return eqx.tree_at(lambda m: m.likelihood, model, with_noise(model.likelihood, 1.0))
 
 
 def _reset(part: PyTree, variance: float, deviation: float) -> PyTree:
@@ -134,7 +149,7 @@ def _reset(part: PyTree, variance: float, deviation: float) -> PyTree:
     def reset(node: PyTree) -> PyTree:
         if isinstance(node, WhitenedGaussian):
             return WhitenedGaussian(node.mean.shape[0], node.mean.shape[1], deviation=deviation)
-        if not _is_kernel(node):
+        if not is_kernel(node):
             return node
         held = {name: getattr(node, name, None) for name in start}
         free = {name: value for name, value in held.items() if isinstance(value, Parameter) and value.trainable}
@@ -142,7 +157,7 @@ def _reset(part: PyTree, variance: float, deviation: float) -> PyTree:
         new = [jnp.full_like(value.raw, jnp.log(start[name])) for name, value in free.items()]
         return eqx.tree_at(lambda k: [getattr(k, name).raw for name in found], node, new) if found else node
 
-    return jax.tree.map(reset, part, is_leaf=lambda node: isinstance(node, WhitenedGaussian) or _is_kernel(node))
+    return jax.tree.map(reset, part, is_leaf=lambda node: isinstance(node, WhitenedGaussian) or is_kernel(node))
 
 
 def _some(field: Field, x: Float[Array, "N D"], y: Float[Array, "N p r"]) -> tuple[Array, Array]:
@@ -167,32 +182,6 @@ def _negative_log_evidence(
     return -evidence - log_prior(shallow)
 
 
-def _with_variance(field: Field, size: float) -> Field:
-    """Set every trainable variance of a field's kernels so that values have the given mean square per coordinate."""
-    kernels = [k for k in _kernels(field) if k._variance.trainable]
-    if not kernels:
-        return field
-    share = size * (field.space.dim if hasattr(field, "kernels") else 1.0) / max(len(kernels), 1)
-    new = [jnp.full_like(k._variance.raw, jnp.log(share)) for k in kernels]
-    return eqx.tree_at(lambda f: [k._variance.raw for k in _kernels(f) if k._variance.trainable], field, new)
-
-
-def _kernels(field: Field) -> list[Matern | EuclideanMatern]:
-    return [node for node in jax.tree.leaves(field, is_leaf=_is_kernel) if _is_kernel(node)]
-
-
-def _is_kernel(node: object) -> bool:
-    return isinstance(node, Matern | EuclideanMatern)
-
-
-def _with_noise(likelihood: Gaussian, variance: float) -> Gaussian:
-    """Set the noise variance unless it is fixed; its precision stays."""
-    raw = likelihood._noise_variance.raw
-    if not likelihood._noise_variance.trainable:
-        return likelihood
-    return eqx.tree_at(lambda g: g._noise_variance.raw, likelihood, jnp.full_like(raw, jnp.log(variance)))
-
-
 def optimal_output(model: DeepGP, x: Float[Array, "N D"], y: Float[Array, "N p r"]) -> Variational:
     """Return the output posterior at its optimum for Gaussian noise, were there no hidden layers."""
     output = model.output
@@ -212,7 +201,7 @@ def optimal_output(model: DeepGP, x: Float[Array, "N D"], y: Float[Array, "N p r
     return eqx.tree_at(lambda q: q.blocks, output, (block,))
 
 
-@eqx.filter_jit
+@compiled_quickly
 def _normal_equations(model: DeepGP, x: Float[Array, "N D"], y: Float[Array, "N p r"]) -> tuple[Array, Array]:
     """Return ΨᵀΨ and Ψᵀy of a variational output."""
     if not isinstance(model.output, Variational):
@@ -227,7 +216,7 @@ def _mean_square_error(model: DeepGP, x: Float[Array, "N D"], y: Float[Array, "N
     return float(sum(_square_error(model, *part) for part in _parts(x, y))) / y.size
 
 
-@eqx.filter_jit
+@compiled_quickly
 def _square_error(model: DeepGP, x: Float[Array, "N D"], y: Float[Array, "N p r"]) -> Float[Array, ""]:
     if not isinstance(model.output, Variational):
         raise ValueError("only a variational output has moments")

@@ -23,7 +23,9 @@ def uses_features(field: Field, num_numbers: int) -> bool:
 
     By m features it takes about 4 n m² + 1.7 m³ operations, by the kernel 1.7 n³.
     """
-    return all(latent.spectral for latent in field.latents) and field.scales().size < 0.55 * num_numbers
+    latents = field.latents
+    num_features = sum(latent.copies * latent.levels().size for latent in latents if latent.spectral)
+    return all(latent.spectral for latent in latents) and num_features < 0.55 * num_numbers
 
 
 def log_evidence(

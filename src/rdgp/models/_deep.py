@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from rdgp.core import Numbers, Parameter, as_float_array, check_count
-from rdgp.fields import Field, FieldDraw, TangentField, check_points
+from rdgp.core import Numbers, Parameter, check_count, compiled_quickly
+from rdgp.fields import Field, FieldDraw, TangentField, check_points, check_values
 from rdgp.likelihoods import Gaussian, Likelihood, WrappedGaussian
 from rdgp.models._conditioned import Conditioned, ConditionedDraw, draw_conditioned
 from rdgp.models._layers import Path, next_space, walk, walk_draws
@@ -161,7 +161,7 @@ class DeepGP(eqx.Module):
         field = self.output_field
         if field is None:
             raise ValueError("a manifold-valued model observes points, not values")
-        return as_float_array(y, "y") if self.in_frame else field.check_values(x, y)
+        return check_values(x, y, (self.space.ambient_dim,), "y") if self.in_frame else field.check_values(x, y)
 
     def offset(self, dtype: jnp.dtype) -> Float[Array, "..."]:
         """Return the constant mean."""
@@ -204,19 +204,19 @@ class DeepDraw(eqx.Module):
         return value + self.model.offset(value.dtype).reshape(value.shape[1:] if self.model.mean is not None else ())
 
 
-@eqx.filter_jit
+@compiled_quickly
 def _points(model: DeepGP, key: PRNGKeyArray, x: Float[Array, "N D"]) -> Float[Array, "N D"]:
     return model.lead(key, x).x
 
 
-@eqx.filter_jit
+@compiled_quickly
 def _condition(model: DeepGP, data: Observations, key: PRNGKeyArray) -> Conditioned:
     path = model.lead(key, data.x)
     centered = data.coordinates - model.offset(path.x.dtype)
     return Conditioned(model.integrated_field, model.noise_variance, path.x, path.frame, centered)
 
 
-@eqx.filter_jit
+@compiled_quickly
 def _moments(
     model: DeepGP, posterior: Conditioned | None, key: PRNGKeyArray, x: Float[Array, "N D"]
 ) -> tuple[Float[Array, "N q"], Float[Array, "N q q"]]:

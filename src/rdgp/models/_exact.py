@@ -4,16 +4,19 @@ from collections.abc import Collection, Mapping
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from rdgp.core import Numbers, Prior, Progress, check_count, log_prior, split_trainable
+from rdgp.core import Numbers, Prior, Progress, check_count, compiled_quickly, log_prior, split_trainable
 from rdgp.fields import Field, FieldDraw, check_points
 from rdgp.likelihoods import Gaussian
 from rdgp.models._conditioned import Conditioned, ConditionedDraw, draw_conditioned, log_evidence
 from rdgp.models._prediction import Prediction
+from rdgp.models._start import of_size, prior_size
 from rdgp.optimize import minimize_lbfgs
 
 _BATCH = 1024  # test points predicted at once
+_FAR = 1e4  # a search from variances that are wrong by more than this factor may get lost
 
 
 class ExactGP(eqx.Module):
@@ -53,9 +56,12 @@ class ExactGP(eqx.Module):
         return -_negative_log_evidence(*split_trainable(self._prior()), *self._check(x, y))
 
     def fit(self, x: Numbers, y: Numbers, *, steps: int = 200, progress: bool = True) -> "ExactGP":
-        """Maximise the marginal likelihood, times priors if any, by L-BFGS and return the model given the data."""
+        """Maximise the marginal likelihood, times priors if any, by L-BFGS and return the model given the data.
+
+        The search starts at the model's own numbers, or at variances of the size of y where those are far off.
+        """
         x, y = self._check(x, y)
-        free, rest = split_trainable(self._prior())
+        free, rest = split_trainable(self._prior()._of_size(y))
         with Progress("fit", check_count(steps, "steps"), enabled=progress) as bar:
             best = minimize_lbfgs(
                 _objective,
@@ -99,6 +105,13 @@ class ExactGP(eqx.Module):
         posterior = self._conditioned()
         return ExactDraw(draw_conditioned(posterior, jnp.asarray(self.coordinates), key=key))
 
+    def _of_size(self, y: Float[Array, "N ..."]) -> "ExactGP":
+        """Return the model with variances that fit the size of the observations, where its own are far off."""
+        size, own = float(np.mean(np.square(np.asarray(y, float)))), float(prior_size(self.field, self.likelihood))
+        if size == 0.0 or 1.0 / _FAR < size / own < _FAR:
+            return self
+        return eqx.tree_at(lambda gp: (gp.field, gp.likelihood), self, of_size(self.field, self.likelihood, size))
+
     def _prior(self) -> "ExactGP":
         return eqx.tree_at(_data, self, (None, None), is_leaf=lambda leaf: leaf is None)
 
@@ -130,7 +143,7 @@ def _data(gp: ExactGP) -> tuple[object, object]:
     return gp.coordinates, gp.posterior
 
 
-@eqx.filter_jit
+@compiled_quickly
 def _condition(
     gp: ExactGP, x: Float[Array, "N D"], y: Float[Array, "N ..."]
 ) -> tuple[Float[Array, "N p r"], Conditioned]:
@@ -138,7 +151,7 @@ def _condition(
     return coordinates, Conditioned(gp.field, gp.noise_variance, x, None, coordinates)
 
 
-@eqx.filter_jit
+@compiled_quickly
 def _negative_log_evidence(
     free: ExactGP, rest: ExactGP, x: Float[Array, "N D"], y: Float[Array, "N ..."]
 ) -> Float[Array, ""]:
@@ -150,11 +163,11 @@ def _objective(free: ExactGP, rest: ExactGP, x: Float[Array, "N D"], y: Float[Ar
     return _negative_log_evidence(free, rest, x, y) - log_prior(eqx.combine(free, rest))
 
 
-@eqx.filter_jit
+@compiled_quickly
 def _moments(posterior: Conditioned, x: Float[Array, "L D"]) -> tuple[Float[Array, "L q"], Float[Array, "L q q"]]:
     return posterior.moments(x, None)
 
 
-@eqx.filter_jit
+@compiled_quickly
 def _joint(posterior: Conditioned, x: Float[Array, "L D"]) -> tuple[Float[Array, "n r"], Float[Array, "n n"]]:
     return posterior.joint(x, None)

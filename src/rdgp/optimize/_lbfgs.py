@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,12 +10,14 @@ import scipy.optimize
 from jax.flatten_util import ravel_pytree
 from jaxtyping import PyTree
 
+from rdgp.core import compiled_quickly, from_vector, to_vector
+
 T = TypeVar("T", bound=PyTree)
 _WALL = 1e20  # stands for a value that is not finite, so that the line search turns back
 
 
 class Minimum(NamedTuple):
-    """Where a minimisation ended: the arguments, the value, the number of steps and why it stopped."""
+    """Where a minimisation ended: the arguments, the value (infinite if none was finite), the steps, why it stopped."""
 
     arguments: Any
     value: float
@@ -37,15 +38,15 @@ def minimize_lbfgs(
     The function is traced once per set of shapes, as long as the same function object is passed. Values that are not
     finite count as a wall.
     """
-    flat, unravel = ravel_pytree(start)
+    flat = to_vector(start)
     if not flat.size:
-        return Minimum(start, float(_value_and_gradient(function, start, rest)[0]), 0, "nothing to change")
+        return Minimum(start, float(_value_and_gradient(function, jnp.asarray(flat), start, rest)[0]), 0, "no numbers")
     count, last = 0, np.inf
 
     def evaluate(vector: np.ndarray) -> tuple[float, np.ndarray]:
         nonlocal last
-        value, gradient = _value_and_gradient(function, unravel(jnp.asarray(vector, flat.dtype)), rest)
-        slope = np.asarray(ravel_pytree(gradient)[0], dtype=float)
+        value, gradient = _value_and_gradient(function, jnp.asarray(vector, flat.dtype), start, rest)
+        slope = np.asarray(gradient, dtype=float)
         if not (np.isfinite(value) and np.all(np.isfinite(slope))):
             return _WALL, np.zeros_like(slope)
         last = float(value)
@@ -59,13 +60,17 @@ def minimize_lbfgs(
 
     options = {"maxiter": steps, "ftol": tolerance * 1e-4, "gtol": tolerance, "maxls": 30}
     result = scipy.optimize.minimize(
-        evaluate, np.asarray(flat, dtype=float), jac=True, method="L-BFGS-B", callback=report, options=options
+        evaluate, flat.astype(float), jac=True, method="L-BFGS-B", callback=report, options=options
     )
-    arguments = unravel(jnp.asarray(result.x, flat.dtype))
-    return Minimum(arguments, float(result.fun), int(result.nit), str(result.message))
+    arguments = from_vector(start, result.x)
+    value = float(result.fun) if result.fun < _WALL else np.inf
+    return Minimum(arguments, value, int(result.nit), str(result.message))
 
 
-@eqx.filter_jit
-def _value_and_gradient(function: Callable[..., jax.Array], arguments: T, rest: tuple) -> tuple[jax.Array, T]:
-    value, gradient = eqx.filter_value_and_grad(function)(arguments, *rest)
+@compiled_quickly
+def _value_and_gradient(
+    function: Callable[..., jax.Array], vector: jax.Array, like: PyTree, rest: tuple
+) -> tuple[jax.Array, jax.Array]:
+    unravel = ravel_pytree(like)[1]
+    value, gradient = jax.value_and_grad(lambda v: function(unravel(v), *rest))(vector)
     return value, gradient
