@@ -192,13 +192,20 @@ def optimal_output(model: DeepGP, x: Float[Array, "N D"], y: Float[Array, "N p r
     noise = model.noise_variance.astype(x.dtype)
     pieces = [_normal_equations(model, *part) for part in _parts(x, y)]
     gram, target = (sum(piece[1:], start=piece[0]) for piece in zip(*pieces, strict=True))
-    precision = gram / noise + jnp.eye(gram.shape[0], dtype=x.dtype)
+    return eqx.tree_at(lambda q: q.blocks, output, (_optimal_block(output.blocks[0], gram, target, noise),))
+
+
+@compiled_quickly
+def _optimal_block(
+    block: WhitenedGaussian, gram: Float[Array, "m m"], target: Float[Array, "m r"], noise: Float[Array, ""]
+) -> WhitenedGaussian:
+    """Return the posterior of weights given ΨᵀΨ and Ψᵀy."""
+    precision = gram / noise + jnp.eye(gram.shape[0], dtype=gram.dtype)
     inverse = jnp.linalg.inv(precision)
     covariance = (inverse + inverse.T) / 2.0
     mean = (covariance @ target / noise).T
     factor = jnp.linalg.cholesky(covariance)
-    block = output.blocks[0].with_moments(mean, jnp.broadcast_to(factor, (mean.shape[0], *factor.shape)))
-    return eqx.tree_at(lambda q: q.blocks, output, (block,))
+    return block.with_moments(mean, jnp.broadcast_to(factor, (mean.shape[0], *factor.shape)))
 
 
 @compiled_quickly
