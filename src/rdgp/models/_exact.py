@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from rdgp.core import Numbers, Prior, Progress, check_count, compiled_quickly, log_prior, split_trainable
+from rdgp.core import Numbers, Prior, Progress, check_count, log_prior, split_trainable
 from rdgp.fields import Field, FieldDraw, check_points
 from rdgp.likelihoods import Gaussian
 from rdgp.models._conditioned import Conditioned, ConditionedDraw, draw_conditioned, log_evidence
@@ -143,7 +143,7 @@ def _data(gp: ExactGP) -> tuple[object, object]:
     return gp.coordinates, gp.posterior
 
 
-@compiled_quickly
+@eqx.filter_jit
 def _condition(
     gp: ExactGP, x: Float[Array, "N D"], y: Float[Array, "N ..."]
 ) -> tuple[Float[Array, "N p r"], Conditioned]:
@@ -151,7 +151,7 @@ def _condition(
     return coordinates, Conditioned(gp.field, gp.noise_variance, x, None, coordinates)
 
 
-@compiled_quickly
+@eqx.filter_jit
 def _negative_log_evidence(
     free: ExactGP, rest: ExactGP, x: Float[Array, "N D"], y: Float[Array, "N ..."]
 ) -> Float[Array, ""]:
@@ -163,11 +163,11 @@ def _objective(free: ExactGP, rest: ExactGP, x: Float[Array, "N D"], y: Float[Ar
     return _negative_log_evidence(free, rest, x, y) - log_prior(eqx.combine(free, rest))
 
 
-@compiled_quickly
+@eqx.filter_jit
 def _moments(posterior: Conditioned, x: Float[Array, "L D"]) -> tuple[Float[Array, "L q"], Float[Array, "L q q"]]:
     return posterior.moments(x, None)
 
 
-@compiled_quickly
+@eqx.filter_jit
 def _joint(posterior: Conditioned, x: Float[Array, "L D"]) -> tuple[Float[Array, "n r"], Float[Array, "n n"]]:
     return posterior.joint(x, None)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +11,7 @@ import scipy.optimize
 from jax.flatten_util import ravel_pytree
 from jaxtyping import PyTree
 
-from rdgp.core import compiled_quickly, from_vector, to_vector
+from rdgp.core import from_vector, to_vector
 
 T = TypeVar("T", bound=PyTree)
 _WALL = 1e20  # stands for a value that is not finite, so that the line search turns back
@@ -67,7 +68,7 @@ def minimize_lbfgs(
     return Minimum(arguments, value, int(result.nit), str(result.message))
 
 
-@compiled_quickly
+@eqx.filter_jit
 def _value_and_gradient(
     function: Callable[..., jax.Array], vector: jax.Array, like: PyTree, rest: tuple
 ) -> tuple[jax.Array, jax.Array]:
