@@ -22,6 +22,7 @@ from rdgp.inference._recipe import (
     RECIPES,
     Recipe,
     RecipeName,
+    affordable_part,
     is_dear,
     learning_rates,
     make_optimizer,
@@ -99,7 +100,7 @@ def fit(
     samples = _default_samples(model, y.size) if samples is None else check_count(samples, "samples")
     model = start_shallow(model, x, y) if chosen.start == "shallow" else start_like_the_paper(model)
     model = jax.tree.map(lambda leaf: leaf.astype(x.dtype) if eqx.is_inexact_array(leaf) else leaf, model)
-    plan = _Plan(chosen, optimizer, steps, samples, batch_size)
+    plan = _Plan(chosen, optimizer, steps, samples, batch_size or affordable_part(model, y))
     carriers = _first_carriers(model, x) if batch_size is None else None  # of all points, too large for batches
     return _train(model, _Data(x, y, carriers, key_steps), plan, progress, checkpoint, callback)
 
@@ -204,7 +205,7 @@ def _run(state: _State, model: DeepGP, data: _Data, plan: _Plan, count: Int[Arra
     def body(i: Int[Array, ""], carry: tuple[_State, Array]) -> tuple[_State, Array]:
         state, bounds = carry
         key_batch, key_draws = jax.random.split(jax.random.fold_in(data.key, state.step))
-        batch = _batch(whole, plan.batch_size, key_batch)
+        batch = _batch(whole, plan.batch_size, key_batch, distinct=isinstance(model.output, Field))
         value, gradient = jax.value_and_grad(loss)(state.parameters, batch, key_draws)
         return _updated(state, value, gradient, optimizer, model), bounds.at[i].set(-value)
 
@@ -253,10 +254,14 @@ def _first_carriers(model: DeepGP, x: Float[Array, "N D"]) -> tuple[Float[Array,
     return compiled(type(first.field).carriers, first.field, x) if isinstance(first, Interdomain) else None
 
 
-def _batch(whole: Batch, size: int | None, key: PRNGKeyArray) -> Batch:
+def _batch(whole: Batch, size: int | None, key: PRNGKeyArray, distinct: bool) -> Batch:
+    """Return random points; the evidence needs distinct ones, since a copy of a point has a copy of its noise."""
     if size is None:
         return whole
-    index = jax.random.randint(key, (size,), 0, whole.total)
+    if distinct:
+        index = jax.random.permutation(key, whole.total)[:size]
+    else:
+        index = jax.random.randint(key, (size,), 0, whole.total)
     x, y, carriers = jax.tree.map(lambda leaf: leaf[index], (whole.x, whole.y, whole.carriers))
     return Batch(x, y, carriers, whole.total)
 

@@ -52,8 +52,17 @@ RECIPES = {
 
 
 def is_dear(model: DeepGP, numbers: int) -> bool:
-    """Tell whether a step takes seconds: the evidence of many observed numbers, by the kernel."""
+    """Tell whether a step with all points would take seconds: the evidence of many observed numbers, by the kernel."""
     return isinstance(model.output, Field) and not uses_features(model.output, numbers) and numbers > _ENOUGH
+
+
+def affordable_part(model: DeepGP, y: Float[Array, "N p r"]) -> int | None:
+    """Return how many points a step of a dear fit takes, or None for all.
+
+    The bound of a random part's evidence, another one in each step, trains kernels and hidden layers; the fitted model
+    is conditioned on all points.
+    """
+    return max(_ENOUGH // y[0].size, 1) if is_dear(model, y.size) else None
 
 
 def make_optimizer(recipe: Recipe, rates: Float[Array, "P"], steps: int) -> optax.GradientTransformation:
