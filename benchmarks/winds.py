@@ -1,7 +1,8 @@
 """Winds along a day of the Aeolus track, at four heights: scikit-learn, shallow and deep models on the same cells.
 
 Needs RDGP_DATA. Run with `make winds`. Each finished cell of the table is a line of a CSV file and is skipped when the
-command runs again. Arguments choose levels (`surface 850`), `--folder` the place of the file; `--print` only prints it.
+command runs again. Arguments choose levels (`surface 850`), `--models` some models, `--folder` the place of the file;
+`--print` computes nothing.
 """
 
 import argparse
@@ -170,12 +171,12 @@ def append(path: Path, row: dict[str, str]) -> None:
         writer.writerow(row)
 
 
-def run(levels: list[str], path: Path) -> None:
+def run(levels: list[str], models: list[str], path: Path) -> None:
     """Compute the cells that are not in the file yet, one data set of each level after the other."""
     turns = max(len(DATA[level]) for level in levels)
     sets = [(level, DATA[level][turn]) for turn in range(turns) for level in levels if turn < len(DATA[level])]
     for level, when in sets:
-        for model in MODELS:
+        for model in models:
             done = {(row["level"], row["data"], row["model"]) for row in finished(path)}
             if (level, str(when), model) not in done:
                 row = compute(level, when, model)
@@ -220,10 +221,11 @@ def _summary(model: str, rows: list[dict[str, str]]) -> tuple[str, ...]:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("levels", nargs="*", default=list(DATA), choices=list(DATA))
+    parser.add_argument("--models", nargs="+", default=list(MODELS), choices=list(MODELS))
     parser.add_argument("--folder", type=Path, default=Path(__file__).parent / "results")
     parser.add_argument("--print", action="store_true", help="print the table of what is there")
     options = parser.parse_args()
     path = options.folder / FILE
     if not options.print:
-        run(options.levels, path)
+        run(options.levels, options.models, path)
     show(finished(path))

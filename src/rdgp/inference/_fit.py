@@ -79,11 +79,12 @@ def fit(
 ) -> FitResult:
     """Train a model on data and return it with the history of its bound.
 
-    The default recipe starts at the solution of the output layer alone and takes 400 steps of two mirrored draws: 100
-    of one draw where the kernel of many observations makes a step dear, 40 without hidden layers. The paper's takes
-    1000 steps of Adam with three draws from the paper's starting point. With the latter, with `batch_size` and with
-    noise that is not Gaussian, an output field gets an explicit posterior. A checkpoint file that exists is resumed:
-    the result equals that of an uninterrupted run. A callback that returns True stops training.
+    The default recipe starts at the solution of the output layer alone and takes 400 steps of two mirrored draws, 40
+    steps without hidden layers. Where the kernel of many observations would make a step dear it takes 100 steps of one
+    draw, each with the bound of another random part of the points; the result is conditioned on all of them. The
+    paper's takes 1000 steps of Adam with three draws from the paper's starting point. With the latter, with
+    `batch_size` and with noise that is not Gaussian, an output field gets an explicit posterior. A checkpoint file that
+    exists is resumed: the result equals that of an uninterrupted run. A callback that returns True stops training.
     """
     if recipe not in RECIPES:
         raise ValueError(f"recipe must be one of {', '.join(RECIPES)}, got {recipe!r}")

@@ -19,11 +19,12 @@ from rdgp.fields import Field, HodgeField, ProjectedField, ScalarField, StackedF
 from rdgp.spaces import Sphere
 from rdgp.spectra import quadrature
 from rdgp.spectra._harmonics import harmonics
+from rdgp.spectra._orders import sum_by_orders
 
 Basis = Float[Array, "N P q"] | None
 Moments = Callable[[Float[Array, "N D"], Basis], tuple[Float[Array, "N q"], Float[Array, "N q q"]]]
 
-_TILE = 256  # points whose harmonics are held at once
+_TILE = 128  # points whose harmonics are held at once
 _PART = 1024  # points of the rule at which moments are taken at once
 _COST_OF_HARMONIC = 16.0  # operations for each harmonic at a point, in which products are counted elsewhere
 
@@ -40,7 +41,7 @@ class Tabulated(eqx.Module):
         """Return mean and covariance of the coordinates in a basis, or of the values."""
 
         def at(tile: Float[Array, "t D"]) -> Float[Array, "t c"]:
-            return (self.coefficients.T @ harmonics(tile, _degrees(self.degree))).T
+            return sum_by_orders(tile, self.coefficients, self.degree)
 
         n = x.shape[0]
         padded = jnp.pad(x, ((0, -n % _TILE), (0, 0)), mode="edge").reshape(-1, _TILE, x.shape[1])
@@ -88,7 +89,7 @@ def _project(
         covariance = jnp.einsum("npq,nqr,nsr->nps", basis, covariance, basis)
     rows, columns = np.tril_indices(mean.shape[1])
     numbers = jnp.concatenate([mean, covariance[:, rows, columns]], axis=1)
-    return harmonics(x, _degrees(degree)) @ (weights[:, None] * numbers)
+    return harmonics(x, tuple(range(degree + 1))) @ (weights[:, None] * numbers)
 
 
 @lru_cache(maxsize=8)
@@ -108,10 +109,6 @@ def _degree(field: Field) -> int:
     """Return twice the degree of the sample functions: projecting vectors onto tangent planes adds two."""
     highest = max(int(latent.levels().max()) for latent in field.latents)
     return 2 * (highest + 2 if isinstance(field, TangentField) else highest)
-
-
-def _degrees(degree: int) -> tuple[int, ...]:
-    return tuple(range(degree + 1))
 
 
 def _square(size: int) -> np.ndarray:
