@@ -127,6 +127,8 @@ class DeepGP(eqx.Module):
         self, key: PRNGKeyArray, x: Float[Array, "N D"], law: Conditioned | Tabulated | Variational | None = None
     ) -> tuple[Float[Array, "N q"], Float[Array, "N q q"]]:
         law = self._law(key, x.shape[0]) if law is None else law
+        if law is None:
+            raise ValueError("a manifold-valued model has no output law; its predictions are points")
         pieces = [_moments(self, law, key, part) for part in _parts(x)]
         mean, covariance = (jnp.concatenate(part) for part in zip(*pieces, strict=True))
         return mean + self.offset(mean.dtype), covariance

@@ -102,7 +102,7 @@ def _rule(degree: int) -> tuple[Float[np.ndarray, "G D"], Float[np.ndarray, "G"]
 
 def _is_polynomial(field: Field) -> bool:
     known = isinstance(field, HodgeField | ProjectedField | ScalarField | StackedField)
-    return known and field.space == Sphere(2) and all(latent.spectral for latent in field.latents)
+    return bool(known and field.space == Sphere(2) and all(latent.spectral for latent in field.latents))
 
 
 def _degree(field: Field) -> int:
