@@ -220,12 +220,15 @@ def _summary(model: str, rows: list[dict[str, str]]) -> tuple[str, ...]:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("levels", nargs="*", default=list(DATA), choices=list(DATA))
+    parser.add_argument("levels", nargs="*", help=", ".join(DATA))
     parser.add_argument("--models", nargs="+", default=list(MODELS), choices=list(MODELS))
     parser.add_argument("--folder", type=Path, default=Path(__file__).parent / "results")
     parser.add_argument("--print", action="store_true", help="print the table of what is there")
     options = parser.parse_args()
+    unknown = set(options.levels) - set(DATA)
+    if unknown:
+        parser.error(f"no level {min(unknown)}; there are {', '.join(DATA)}")
     path = options.folder / FILE
     if not options.print:
-        run(options.levels, options.models, path)
+        run(options.levels or list(DATA), options.models, path)
     show(finished(path))
