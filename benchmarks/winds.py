@@ -83,8 +83,8 @@ def fitted(model: DeepGP, data: Winds, **options: Any) -> Law:
 
 
 def residual(layers: int, field: str = "hodge", **options: int) -> Callable[[Winds], Law]:
-    """Return what fits a shallow or residual deep model with its defaults."""
-    return lambda data: fitted(deep_gp(Sphere(2), layers, field, "tangent", **options), data)
+    """Return what fits a shallow or residual deep model by the quick recipe."""
+    return lambda data: fitted(deep_gp(Sphere(2), layers, field, "tangent", **options), data, recipe="quick")
 
 
 def euclidean(data: Winds) -> Law:

@@ -108,6 +108,7 @@ def _train(split: "rdgp.datasets.TrackSplit", plan: Plan, layers: int, seed: int
         levels=plan.levels,
         output_levels=plan.output_levels,
         batch_size=None,
+        recipe="quick",
         seed=seed,
     )
     _say(f"  {len(estimator.history_)} steps in {estimator.fitted_.seconds:.0f} s, {estimator.status_}")

@@ -38,7 +38,7 @@ class DeepRegressor(base.RegressorMixin, base.BaseEstimator, ABC):
     steps: int | None
     batch_size: int | Literal["auto"] | None
     samples: int
-    recipe: Literal["default", "paper"]
+    recipe: Literal["default", "quick", "paper"]
     random_state: Any
     progress: bool
     checkpoint: str | Path | None

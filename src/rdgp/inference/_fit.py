@@ -79,9 +79,9 @@ def fit(
 ) -> FitResult:
     """Train a model on data and return it with the history of its bound.
 
-    The default recipe starts at the solution of the output layer alone and takes 400 steps of two mirrored draws, 40
-    steps without hidden layers. Where the kernel of many observations would make a step dear it takes 100 steps of one
-    draw, each with the bound of another random part of the points; the result is conditioned on all of them. The
+    The default recipe starts at the solution of the output layer alone and takes 400 steps of two mirrored draws: 100
+    of one draw where the kernel of many observations makes a step dear, 40 without hidden layers. The quick one takes
+    in each dear step the bound of another random part of the points; the result is conditioned on all of them. The
     paper's takes 1000 steps of Adam with three draws from the paper's starting point. With the latter, with
     `batch_size` and with noise that is not Gaussian, an output field gets an explicit posterior. A checkpoint file that
     exists is resumed: the result equals that of an uninterrupted run. A callback that returns True stops training.
@@ -101,7 +101,8 @@ def fit(
     samples = _default_samples(model, y.size) if samples is None else check_count(samples, "samples")
     model = start_shallow(model, x, y) if chosen.start == "shallow" else start_like_the_paper(model)
     model = jax.tree.map(lambda leaf: leaf.astype(x.dtype) if eqx.is_inexact_array(leaf) else leaf, model)
-    plan = _Plan(chosen, optimizer, steps, samples, batch_size or affordable_part(model, y))
+    part = affordable_part(model, y) if chosen.parts else None
+    plan = _Plan(chosen, optimizer, steps, samples, batch_size or part)
     carriers = _first_carriers(model, x) if batch_size is None else None  # of all points, too large for batches
     return _train(model, _Data(x, y, carriers, key_steps), plan, progress, checkpoint, callback)
 

@@ -18,7 +18,7 @@ from rdgp.models._conditioned import log_evidence, uses_features
 from rdgp.optimize import minimize_lbfgs
 from rdgp.variational import Variational, WhitenedGaussian
 
-RecipeName = Literal["default", "paper"]
+RecipeName = Literal["default", "quick", "paper"]
 
 
 _NEARLY_DETERMINISTIC = 0.01
@@ -37,6 +37,7 @@ class Recipe(NamedTuple):
     rate: float
     warm_up: int  # steps over which the rates rise; 0 keeps them constant throughout
     start: Literal["shallow", "paper"]  # begin at the solution of the output layer alone, or where the paper does
+    parts: bool = False  # where a step with all points is dear, take a random part of them
 
     def default_steps(self, model: DeepGP, numbers: int) -> int:
         """Return how many steps to take for a number of observed numbers."""
@@ -47,6 +48,7 @@ class Recipe(NamedTuple):
 
 RECIPES = {
     "default": Recipe(400, 100, 40, variational_rate=0.02, rate=0.05, warm_up=20, start="shallow"),
+    "quick": Recipe(400, 100, 40, variational_rate=0.02, rate=0.05, warm_up=20, start="shallow", parts=True),
     "paper": Recipe(1000, 1000, 1000, variational_rate=0.01, rate=0.01, warm_up=0, start="paper"),
 }
 
@@ -57,7 +59,7 @@ def is_dear(model: DeepGP, numbers: int) -> bool:
 
 
 def affordable_part(model: DeepGP, y: Float[Array, "N p r"]) -> int | None:
-    """Return how many points a step of a dear fit takes, or None for all.
+    """Return how many points a step of a dear fit by parts takes, or None for all.
 
     The bound of a random part's evidence, another one in each step, trains kernels and hidden layers; the fitted model
     is conditioned on all points.
