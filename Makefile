@@ -13,7 +13,7 @@ QUICK := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 JAX_PLATFORMS=cpu \
 	XLA_FLAGS="$(ONE_THREAD) --xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=1"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo picture test check format bench quality depth clean
+.PHONY: help demo picture test check format bench quality depth winds clean
 
 help:  ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile
@@ -45,6 +45,9 @@ quality: .venv/.dev  ## Print how well deep models predict (needs RDGP_DATA)
 
 depth: .venv/.dev  ## Compare shallow and deep default fits on twenty data sets (needs RDGP_DATA)
 	$(QUIET) $(KEEP_MEMORY) $(BIN)/python benchmarks/depth.py
+
+winds: .venv/.dev  ## Compare models of winds at four heights, cell by cell (needs RDGP_DATA)
+	$(QUIET) $(KEEP_MEMORY) $(BIN)/python benchmarks/winds.py
 
 clean:  ## Remove the environment and caches
 	rm -rf .venv .mypy_cache .ruff_cache .hypothesis $(OUTPUT)

@@ -161,7 +161,7 @@ def minibatch_memory() -> list[tuple[str, ...]]:
     vector = ravel_pytree(split_trainable(model)[0])[0]
 
     def bound(vector: jax.Array, x: jax.Array, y: jax.Array, key: jax.Array) -> jax.Array:
-        batch = _batch(Batch(x, y, None, x.shape[0]), 1000, key)
+        batch = _batch(Batch(x, y, None, x.shape[0]), 1000, key, distinct=False)
         return elbo(_model(model, vector), batch, key, SAMPLES)
 
     rows = []

@@ -14,6 +14,7 @@ from rdgp import HodgeField, Matern, ProjectedField, ScalarField, Sphere
 from rdgp.core import compiled
 from rdgp.inference import Batch, FitResult, elbo, fit
 from rdgp.inference import _fit as loop
+from rdgp.inference import _recipe as recipe
 from rdgp.io import load, save
 from rdgp.likelihoods import Bernoulli, Gaussian, Likelihood, Poisson, StudentT, WrappedGaussian
 from rdgp.metrics import nlpd
@@ -244,3 +245,16 @@ def test_a_callback_stops_training_and_sees_the_bound() -> None:
     fitted = trained(callback=lambda step, value: seen.append((step, value)) or step >= 25)
     assert fitted.status == "stopped"
     assert seen == [(25, fitted.history[-1])]
+
+
+def test_a_quick_fit_trains_on_distinct_parts_and_keeps_all_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recipe, "_ENOUGH", 20)
+    model = DeepGP((), scalar(6), Gaussian())  # 36 features, more than half of the points
+    assert recipe.affordable_part(model, Y[:, None, None]) == 20
+    whole = Batch(X, jnp.arange(30.0)[:, None, None], None, 30)
+    part = loop._batch(whole, 20, KEY, distinct=True)
+    assert np.unique(part.y).size == 20
+    result = fit(model, X, Y, key=KEY, steps=3, recipe="quick", progress=False)
+    assert result.status == "ok"
+    assert result.model.data is not None
+    assert result.model.data.x.shape == X.shape

@@ -31,7 +31,7 @@ class Plan(NamedTuple):
     thinning: int = 1  # of the grid that is drawn
 
 
-FULL = Plan({"shallow": 1, "deep": 3}, steps=50, thinning=2)  # half of the default steps, to be done in minutes
+FULL = Plan({"shallow": 1, "deep": 3}, thinning=2)
 QUICK = Plan({"shallow": 1, "deep": 3}, steps=10, levels=2, output_levels=6, train=60, num_test=200, thinning=6)
 
 
@@ -108,6 +108,7 @@ def _train(split: "rdgp.datasets.TrackSplit", plan: Plan, layers: int, seed: int
         levels=plan.levels,
         output_levels=plan.output_levels,
         batch_size=None,
+        recipe="quick",
         seed=seed,
     )
     _say(f"  {len(estimator.history_)} steps in {estimator.fitted_.seconds:.0f} s, {estimator.status_}")

@@ -38,7 +38,7 @@ class DeepRegressor(base.RegressorMixin, base.BaseEstimator, ABC):
     steps: int | None
     batch_size: int | Literal["auto"] | None
     samples: int
-    recipe: Literal["default", "paper"]
+    recipe: Literal["default", "quick", "paper"]
     random_state: Any
     progress: bool
     checkpoint: str | Path | None
@@ -228,8 +228,9 @@ class DeepRegressor(base.RegressorMixin, base.BaseEstimator, ABC):
         """Yield laws at blocks of inputs, all with the same hidden draws; blocks are filled up by copies."""
         model, key = self.fitted_.model, jax.random.fold_in(jax.random.key(self.fitted_.seed), 1)
         samples = check_count(self.samples, "samples") if model.hidden else 1
+        predictor = model.prepare(key=key, samples=samples, num_points=len(X))
         for block in self._blocks(X):
-            law = model.predict(self._points_like_model(block), key=key, samples=samples)
+            law = predictor(self._points_like_model(block))
             if not isinstance(law, Prediction):
                 raise ValueError("an estimator predicts values, not points of a manifold")
             yield self._components(law, block)

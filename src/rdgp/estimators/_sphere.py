@@ -40,7 +40,7 @@ class SphereRegressor(DeepRegressor):
         steps: int | None = None,
         batch_size: int | Literal["auto"] | None = "auto",
         samples: int = 10,
-        recipe: Literal["default", "paper"] = "default",
+        recipe: Literal["default", "quick", "paper"] = "default",
         random_state: Any = None,
         progress: bool = False,
         checkpoint: str | Path | None = None,

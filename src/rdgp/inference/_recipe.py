@@ -19,7 +19,7 @@ from rdgp.models._start import is_kernel, of_size, prior_size, with_noise
 from rdgp.optimize import minimize_lbfgs
 from rdgp.variational import Variational, WhitenedGaussian
 
-RecipeName = Literal["default", "paper"]
+RecipeName = Literal["default", "quick", "paper"]
 
 
 _NEARLY_DETERMINISTIC = 0.01
@@ -39,6 +39,7 @@ class Recipe(NamedTuple):
     rate: float
     warm_up: int  # steps over which the rates rise; 0 keeps them constant throughout
     start: Literal["shallow", "paper"]  # begin at the solution of the output layer alone, or where the paper does
+    parts: bool = False  # where a step with all points is dear, take a random part of them
 
     def default_steps(self, model: DeepGP, numbers: int) -> int:
         """Return how many steps to take for a number of observed numbers."""
@@ -49,13 +50,23 @@ class Recipe(NamedTuple):
 
 RECIPES = {
     "default": Recipe(400, 100, 40, variational_rate=0.02, rate=0.05, warm_up=20, start="shallow"),
+    "quick": Recipe(400, 100, 40, variational_rate=0.02, rate=0.05, warm_up=20, start="shallow", parts=True),
     "paper": Recipe(1000, 1000, 1000, variational_rate=0.01, rate=0.01, warm_up=0, start="paper"),
 }
 
 
 def is_dear(model: DeepGP, numbers: int) -> bool:
-    """Tell whether a step takes seconds: the evidence of many observed numbers, by the kernel."""
+    """Tell whether a step with all points would take seconds: the evidence of many observed numbers, by the kernel."""
     return isinstance(model.output, Field) and not uses_features(model.output, numbers) and numbers > _ENOUGH
+
+
+def affordable_part(model: DeepGP, y: Float[Array, "N p r"]) -> int | None:
+    """Return how many points a step of a dear fit by parts takes, or None for all.
+
+    The bound of a random part's evidence, another one in each step, trains kernels and hidden layers; the fitted model
+    is conditioned on all points.
+    """
+    return max(_ENOUGH // y[0].size, 1) if is_dear(model, y.size) else None
 
 
 def make_optimizer(recipe: Recipe, rates: Float[Array, "P"] | float, steps: int) -> optax.GradientTransformation:

@@ -13,6 +13,7 @@ from rdgp.likelihoods import Gaussian, Likelihood, WrappedGaussian
 from rdgp.models._conditioned import Conditioned, ConditionedDraw, draw_conditioned
 from rdgp.models._layers import Path, next_space, walk, walk_draws
 from rdgp.models._prediction import PointPrediction, Prediction
+from rdgp.models._tabulated import Tabulated, tabulate, worth_tabulating
 from rdgp.spaces import Space, Sphere, east_north_frame
 from rdgp.variational import Variational
 
@@ -98,19 +99,37 @@ class DeepGP(eqx.Module):
         x = check_points(self.space, x)
         if x.shape[0] == 0:
             raise ValueError("x must hold at least one point, got none")
-        keys = jax.random.split(key, check_count(samples, "samples"))
-        if isinstance(self.likelihood, WrappedGaussian):
-            pieces = [jnp.concatenate([_points(self, k, part) for part in _parts(x)]) for k in keys]
-            return PointPrediction(self.likelihood.space, jnp.stack(pieces), self.likelihood)
-        members = [self._member(k, x) for k in keys]
-        means, covariances = (jnp.stack(part) for part in zip(*members, strict=True))
-        field = self.output_field
-        scalar = field is not None and field.value_shape() == ()
-        return Prediction(means, covariances, self.likelihood, self.start(x).frame, scalar)
+        return self.prepare(key=key, samples=samples, num_points=x.shape[0])(x)
 
-    def _member(self, key: PRNGKeyArray, x: Float[Array, "N D"]) -> tuple[Float[Array, "N q"], Float[Array, "N q q"]]:
-        posterior = self._conditioned(key)
-        pieces = [_moments(self, posterior, key, part) for part in _parts(x)]
+    def prepare(self, *, key: PRNGKeyArray, samples: int = 10, num_points: int = 1) -> "Predictor":
+        """Return what predicts many points, some at a time, with the same draws of the hidden layers.
+
+        Where `num_points` are many on S_2, the law of the output layer is turned into sums of harmonics.
+        """
+        keys = tuple(jax.random.split(key, check_count(samples, "samples")))
+        if isinstance(self.output, Variational):
+            return Predictor(self, keys, (self._law(keys[0], num_points),) * samples)
+        return Predictor(self, keys, tuple(self._law(k, num_points) for k in keys))
+
+    def _law(self, key: PRNGKeyArray, num_points: int) -> Conditioned | Tabulated | Variational | None:
+        """Return the law of the output layer given a draw of the hidden ones, in the form that suits the points."""
+        field = self.output_field
+        if field is None:
+            return None
+        law = self.output if isinstance(self.output, Variational) else _condition(self, self._observations(), key)
+        numbers = law.factor.shape[0] if isinstance(law, Conditioned) else field.scales().size
+        if not worth_tabulating(field, num_points, float(numbers) ** 2):
+            return law
+        dtype = jax.tree.leaves(eqx.filter(law, eqx.is_inexact_array))[0].dtype
+        return tabulate(field, lambda x, basis: _moments_at(law, x, basis), dtype)
+
+    def _member(
+        self, key: PRNGKeyArray, x: Float[Array, "N D"], law: Conditioned | Tabulated | Variational | None = None
+    ) -> tuple[Float[Array, "N q"], Float[Array, "N q q"]]:
+        law = self._law(key, x.shape[0]) if law is None else law
+        if law is None:
+            raise ValueError("a manifold-valued model has no output law; its predictions are points")
+        pieces = [_moments(self, law, key, part) for part in _parts(x)]
         mean, covariance = (jnp.concatenate(part) for part in zip(*pieces, strict=True))
         return mean + self.offset(mean.dtype), covariance
 
@@ -172,13 +191,31 @@ class DeepGP(eqx.Module):
         data = Observations(x, coordinates)
         return eqx.tree_at(lambda model: model.data, self, data, is_leaf=lambda leaf: leaf is None)
 
-    def _conditioned(self, key: PRNGKeyArray) -> Conditioned | None:
-        return _condition(self, self._observations(), key) if isinstance(self.output, Field) else None
-
     def _observations(self) -> Observations:
         if self.data is None:
             raise ValueError("the model has seen no data; call fit(model, x, y, key=key) and use its result's model")
         return self.data
+
+
+class Predictor(eqx.Module):
+    """A model with its hidden layers drawn and its output conditioned on the data, once for any number of calls."""
+
+    model: DeepGP
+    keys: tuple[PRNGKeyArray, ...]
+    laws: tuple[Conditioned | Tabulated | Variational | None, ...]
+
+    def __call__(self, x: Numbers) -> Prediction | PointPrediction:
+        """Return the law at each point."""
+        model = self.model
+        x = check_points(model.space, x)
+        if isinstance(model.likelihood, WrappedGaussian):
+            pieces = [jnp.concatenate([_points(model, k, part) for part in _parts(x)]) for k in self.keys]
+            return PointPrediction(model.likelihood.space, jnp.stack(pieces), model.likelihood)
+        members = [model._member(k, x, law) for k, law in zip(self.keys, self.laws, strict=True)]
+        means, covariances = (jnp.stack(part) for part in zip(*members, strict=True))
+        field = model.output_field
+        scalar = field is not None and field.value_shape() == ()
+        return Prediction(means, covariances, model.likelihood, model.start(x).frame, scalar)
 
 
 class DeepDraw(eqx.Module):
@@ -218,14 +255,17 @@ def _condition(model: DeepGP, data: Observations, key: PRNGKeyArray) -> Conditio
 
 @compiled_quickly
 def _moments(
-    model: DeepGP, posterior: Conditioned | None, key: PRNGKeyArray, x: Float[Array, "N D"]
+    model: DeepGP, law: Conditioned | Tabulated | Variational, key: PRNGKeyArray, x: Float[Array, "N D"]
 ) -> tuple[Float[Array, "N q"], Float[Array, "N q q"]]:
     path = model.lead(key, x)
-    if isinstance(model.output, Variational):
-        return model.output.coordinate_moments(path.x, path.frame)
-    if posterior is None:
-        raise ValueError("an integrated output needs its data")
-    return posterior.moments(path.x, path.frame)
+    return _moments_at(law, path.x, path.frame)
+
+
+@eqx.filter_jit
+def _moments_at(
+    law: Conditioned | Tabulated | Variational, x: Float[Array, "N D"], frame: Float[Array, "N P q"] | None
+) -> tuple[Float[Array, "N q"], Float[Array, "N q q"]]:
+    return law.coordinate_moments(x, frame) if isinstance(law, Variational) else law.moments(x, frame)
 
 
 def _parts(x: Float[Array, "N D"]) -> list[Float[Array, "_ D"]]:
