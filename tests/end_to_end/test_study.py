@@ -224,3 +224,13 @@ def test_the_region_of_trust_shrinks_grows_and_moves() -> None:
     step = np.array([np.sin(0.3), 0.0, np.cos(0.3)])
     assert follow(SPACE, [*steps, Step(step, 0.5, True)]).radius == pytest.approx(0.6, abs=0.11)
     assert follow(SPACE, [*steps * 4, Step(far, 0.0, False)]).radius == pytest.approx(0.5)
+
+
+def test_a_deep_study_asks_and_predicts(study: Study) -> None:
+    deep = Study(SPACE, surrogate="deep", field="projected", seed=3)
+    for trial in study.trials[:12]:
+        deep.tell(trial.x, trial.y)
+    trial = deep.ask()
+    assert trial.origin == "global"
+    assert bool(SPACE.contains(trial.x))
+    assert deep._fit().model.hidden
