@@ -13,7 +13,7 @@ from rdgp.bayesopt import Study, Trial
 from rdgp.bayesopt._engine import Memory
 from rdgp.bayesopt._inner import inner_space
 from rdgp.bayesopt._posterior import Posterior, bucket
-from rdgp.bayesopt._region import Step, follow
+from rdgp.bayesopt._region import Step, follow, follow_rival
 from rdgp.core import compiled
 from rdgp.models import ExactGP
 from rdgp.spaces import Box, Product, Rotations, Sphere, Torus
@@ -218,12 +218,22 @@ def test_points_travel_to_the_inner_space_and_back() -> None:
 
 def test_the_region_of_trust_shrinks_grows_and_moves() -> None:
     near, far = np.array([0.0, 0.0, 1.0]), np.array([1.0, 0.0, 0.0])
-    steps = [Step(near, 1.0, False), Step(near, 2.0, True), Step(near, 2.0, True)]
+    steps = [Step(near, 1.0, "initial"), Step(near, 2.0, "local"), Step(near, 2.0, "local")]
     small = follow(SPACE, steps)
     assert (small.best, small.radius) == (0, pytest.approx(0.5 * 0.5 ** (2.0 / 3.0)))
     step = np.array([np.sin(0.3), 0.0, np.cos(0.3)])
-    assert follow(SPACE, [*steps, Step(step, 0.5, True)]).radius == pytest.approx(0.6, abs=0.11)
-    assert follow(SPACE, [*steps * 4, Step(far, 0.0, False)]).radius == pytest.approx(0.5)
+    assert follow(SPACE, [*steps, Step(step, 0.5, "local")]).radius == pytest.approx(0.5)
+    assert follow(SPACE, [*steps * 4, Step(far, 0.0, "global")]).radius == pytest.approx(0.5)
+
+
+def test_a_rival_region_opens_elsewhere_once_the_first_has_settled() -> None:
+    near, far, third = np.eye(3)[[2, 0, 1]]
+    steps = [Step(near, 0.0, "initial"), Step(far, 1.0, "initial"), Step(third, 2.0, "initial")]
+    assert follow_rival(SPACE, steps, follow(SPACE, steps)) is None
+    settled = [*steps, *[Step(near, 1.0, "local")] * 20]
+    assert follow_rival(SPACE, settled, follow(SPACE, settled)) == (1, 0.25)
+    lost = [*settled, *[Step(far, 1.5, "rival")] * 12]
+    assert follow_rival(SPACE, lost, follow(SPACE, lost)) == (2, 0.25)
 
 
 def test_a_deep_study_asks_and_predicts(study: Study) -> None:

@@ -15,7 +15,7 @@ from rdgp.io._file import write_atomically
 from rdgp.spaces import Box, Product, Rotations, Space, Sphere, Torus
 
 FORMAT, VERSION = "rdgp-study", 1
-_STATES, _ORIGINS = ("pending", "done", "failed"), ("initial", "global", "local", "explore", "told")
+_STATES, _ORIGINS = ("pending", "done", "failed"), ("initial", "global", "local", "rival", "explore", "told")
 
 
 def space_to_json(space: Space) -> dict[str, Any]:

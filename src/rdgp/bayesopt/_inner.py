@@ -48,11 +48,17 @@ def has_walls(space: Space) -> bool:
     return space.injectivity_radius == 0.0
 
 
-def mirror_images(space: Space, x: Float[np.ndarray, "D"]) -> list[Float[np.ndarray, "D"]]:
+def chords(space: Space, rows: Float[np.ndarray, "R D"], x: Float[np.ndarray, "D"]) -> Float[np.ndarray, "R"]:
+    """Return the straight distance of points to one point; q and -q are one rotation."""
+    squares = [np.square(rows - image).sum(axis=1) for image in _mirror_images(space, x)]
+    return np.sqrt(np.min(squares, axis=0))
+
+
+def _mirror_images(space: Space, x: Float[np.ndarray, "D"]) -> list[Float[np.ndarray, "D"]]:
     """Return all ambient vectors that stand for one point: q and -q for each factor of rotations."""
     if isinstance(space, Rotations):
         return [x, -x]
     if not isinstance(space, Product):
         return [x]
-    pieces = [mirror_images(factor, x[part]) for factor, part in zip(space.factors, space.slices, strict=True)]
+    pieces = [_mirror_images(factor, x[part]) for factor, part in zip(space.factors, space.slices, strict=True)]
     return [np.concatenate(choice) for choice in itertools.product(*pieces)]

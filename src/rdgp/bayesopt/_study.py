@@ -22,10 +22,10 @@ from rdgp.bayesopt._file import (
     trial_to_json,
     write_study,
 )
-from rdgp.bayesopt._inner import has_walls, inner_space, mirror_images
+from rdgp.bayesopt._inner import chords, has_walls, inner_space
 from rdgp.bayesopt._options import AcquisitionName, FieldName, InducingName, PresetName, SurrogateName, preset_options
 from rdgp.bayesopt._posterior import Posterior
-from rdgp.bayesopt._region import Region, Step, follow
+from rdgp.bayesopt._region import Region, Step, follow, follow_rival
 from rdgp.bayesopt._trial import Origin, Trial
 from rdgp.core import Numbers, check_count, compiled, require
 from rdgp.fields import check_points
@@ -291,7 +291,7 @@ class Study:
 
         done = [trial for trial in self._trials if trial.state == "done"]
         y, noise = (np.array([getattr(t, name) or 0.0 for t in done], float) for name in ("y", "noise_variance"))
-        local = np.array([trial.origin == "local" for trial in done], bool)
+        local = np.array([trial.origin in ("local", "rival") for trial in done], bool)
         return Data(points("done"), y, noise, points("pending"), points("failed"), local)
 
     def _fit(self) -> Fit:
@@ -323,12 +323,14 @@ class Study:
         if origin == "initial":
             candidates = np.asarray(self._inner.space.random(_NUM_INITIAL, key=key), float)
         else:
-            region = self._region()
-            best = int(np.argmin(self._engine.sign * data.y)) if region.best < 0 else region.best
+            region, rival = self._regions()
+            best = region.best
+            if origin == "local" and rival is not None and number // 2 % 2:
+                origin, region = "rival", rival
             if origin == "explore":
                 candidates = self._engine.propose_far(data, key)
-            elif origin == "local":
-                candidates = self._engine.propose_near(data, self._memory, best, region.radius, key)
+            elif origin in ("local", "rival"):
+                candidates = self._engine.propose_near(data, self._memory, region.best, region.radius, key)
             else:
                 fit = self._engine.fit(data, self._memory, key, deep=self._is_deep(data, self._memory, key))
                 candidates = self._engine.propose(fit, data, data.x[best], key)
@@ -343,12 +345,13 @@ class Study:
             return "global"
         return _EARLY[number % 4] if count < _LATE_FROM else _LATE[number % 4]
 
-    def _region(self) -> Region:
-        """Return the region of trust, its center by its number among the observations."""
+    def _regions(self) -> tuple[Region, Region | None]:
+        """Return the region of trust and its rival if there is one, centers by their numbers among the observations."""
         finished = [trial for trial in self._trials if trial.state == "done"]
         sign = self._engine.sign
-        steps = [Step(self._inner.inward(t.x), sign * float(t.y or 0.0), t.origin == "local") for t in finished]
-        return follow(self._inner.space, steps)
+        steps = [Step(self._inner.inward(t.x), sign * float(t.y or 0.0), t.origin) for t in finished]
+        region = follow(self._inner.space, steps)
+        return region, follow_rival(self._inner.space, steps, region)
 
     def _untried(self, candidates: Float[np.ndarray, "R D"], data: Data, key: PRNGKeyArray) -> Float[np.ndarray, "D"]:
         """Return the first candidate that is neither an earlier point nor near a failure, else any such point."""
@@ -362,9 +365,8 @@ class Study:
 
 
 def _apart(space: Space, rows: Float[np.ndarray, "R D"], others: Float[np.ndarray, "n D"], least: float) -> np.ndarray:
-    """Tell which rows are at least so far from all other points, by straight distance; q and -q are one rotation."""
+    """Tell which rows are at least so far from all other points, by straight distance."""
     free = np.ones(len(rows), bool)
     for other in others:
-        squares = [np.square(rows - image).sum(axis=1) for image in mirror_images(space, other)]
-        free &= np.min(squares, axis=0) > least**2
+        free &= chords(space, rows, other) > least
     return free

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 State = Literal["pending", "done", "failed"]
-Origin = Literal["initial", "global", "local", "explore", "told"]
+Origin = Literal["initial", "global", "local", "rival", "explore", "told"]
 
 
 @dataclass(frozen=True, eq=False)
