@@ -117,7 +117,7 @@ class Engine:
         if self.deep is None:
             self.deep = deep_model(self.space, self.options)
         start = on_top_of(self.deep, shallow)
-        return fit_deep(start, observed, key, self.options.steps, self.options.paper_rate)
+        return fit_deep(start, observed, key, self.options.steps)
 
     def posterior(self, fit: Fit, key: PRNGKeyArray) -> Posterior:
         """Condition a fitted surrogate, for the acquisition in use."""

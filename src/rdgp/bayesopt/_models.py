@@ -160,11 +160,11 @@ def fit_shallow(model: DeepGP, data: Observed, starts: Float[Array, "R P"]) -> F
 
 
 @eqx.filter_jit
-def fit_deep(model: DeepGP, data: Observed, key: PRNGKeyArray, steps: int, paper_rate: bool) -> DeepGP:
+def fit_deep(model: DeepGP, data: Observed, key: PRNGKeyArray, steps: int) -> DeepGP:
     """Raise the evidence lower bound of a deep surrogate by Adam, two draws of the hidden layers a step."""
     free, _ = split_trainable(model)
     start = ravel_pytree(free)[0]
-    recipe = RECIPES["paper" if paper_rate else "default"]
+    recipe = RECIPES["paper"]  # its slow rates: the faster ones follow so few observations too closely
     optimizer = make_optimizer(recipe, learning_rates(recipe, free), steps)
 
     def loss(vector: Float[Array, "P"], key: PRNGKeyArray) -> Float[Array, ""]:

@@ -27,7 +27,6 @@ class Options(NamedTuple):
     inducing: InducingName = "interdomain"
     num_inducing: int = 30
     steps: int = 150  # of training the deep surrogate
-    paper_rate: bool = False  # train it at the paper's rate
     paths: int = 16  # draws of its hidden layers
 
 
@@ -51,4 +50,4 @@ def preset_options(preset: PresetName | None, dim: int) -> Options:
     if preset == "materngabo":
         return plain
     layers, field = _PAPER_LAYERS.get(dim, (3, "projected"))
-    return plain._replace(layers=layers, field=field, inducing="locations", steps=500, paper_rate=True)
+    return plain._replace(layers=layers, field=field, inducing="locations", steps=500)
