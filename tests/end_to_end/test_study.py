@@ -232,15 +232,5 @@ def test_a_rival_region_opens_elsewhere_once_the_first_has_settled() -> None:
     assert follow_rival(SPACE, steps, follow(SPACE, steps)) is None
     settled = [*steps, *[Step(near, 1.0, "local")] * 20]
     assert follow_rival(SPACE, settled, follow(SPACE, settled)) == (1, 0.25)
-    lost = [*settled, *[Step(far, 1.5, "rival")] * 12]
+    lost = [*settled, *[Step(far, 1.5, "rival")] * 11]
     assert follow_rival(SPACE, lost, follow(SPACE, lost)) == (2, 0.25)
-
-
-def test_a_deep_study_asks_and_predicts(study: Study) -> None:
-    deep = Study(SPACE, surrogate="deep", field="projected", seed=3)
-    for trial in study.trials[:12]:
-        deep.tell(trial.x, trial.y)
-    trial = deep.ask()
-    assert trial.origin == "global"
-    assert bool(SPACE.contains(trial.x))
-    assert deep._fit().model.hidden
