@@ -24,27 +24,31 @@ def draw_regret(
     curves: Curves | Mapping[str, Curves],
     *,
     initial: int = 0,
-    references: Mapping[str, float] | None = None,
+    references: Mapping[str, float] | Mapping[str, Mapping[str, float]] | None = None,
     title: str | None = None,
 ) -> "Figure":
     """Draw the median and the quartiles over seeds of log10 regret against evaluations, and return the figure.
 
     `curves` are regrets by method, one row for each seed (the value of each evaluation minus the minimum; of a row the
     best so far is drawn, and NaN is a failure), or such mappings by task: one panel each. `initial` evaluations are
-    shaded; `references` are log10 levels to compare with.
+    shaded; `references` are log10 levels to compare with, by name, or by task and name.
     """
     tasks: Mapping[str, Any] = curves if _has_tasks(curves) else {"": curves}
     read = {task: {name: read_regret(rows, name) for name, rows in own.items()} for task, own in tasks.items()}
+    names = list(dict.fromkeys(name for own in read.values() for name in own))
+    colors = dict(zip(names, [*CURVES, INK, SOFT] * len(names), strict=False))
     columns = min(2, len(read))
     rows = -(-len(read) // columns)
     with styled():
         figure = new_figure(4.6 * columns + 1.0, 3.5 * rows)
         for index, (task, own) in enumerate(read.items()):
             axes = figure.add_subplot(rows, columns, index + 1)
-            _draw_curves(axes, own, initial, references or {})
+            _draw_curves(axes, own, colors, initial, _references(references or {}, task))
             axes.set(title=task, xlabel="evaluations", ylabel="log10 regret" if index % columns == 0 else "")
-        handles, names = figure.axes[0].get_legend_handles_labels()
-        figure.legend(handles, names, loc="outside lower center", ncols=min(len(names), 6))
+        drawn = {
+            line.get_label(): line for axes in figure.axes for line in axes.get_lines() if line.get_label() in names
+        }
+        figure.legend([drawn[name] for name in names], names, loc="outside lower center", ncols=min(len(names), 6))
         if title:
             figure.suptitle(title, fontsize=11, color=INK)
     return figure
@@ -71,8 +75,16 @@ def _has_tasks(curves: Mapping[str, Any]) -> bool:
     return isinstance(next(iter(curves.values())), Mapping)
 
 
+def _references(references: Mapping[str, Any], task: str) -> Mapping[str, float]:
+    return references.get(task, {}) if references and _has_tasks(references) else references
+
+
 def _draw_curves(
-    axes: "Axes", curves: Mapping[str, Float[np.ndarray, "_ _"]], initial: int, references: Mapping[str, float]
+    axes: "Axes",
+    curves: Mapping[str, Float[np.ndarray, "_ _"]],
+    colors: Mapping[str, str],
+    initial: int,
+    references: Mapping[str, float],
 ) -> None:
     if initial:
         axes.axvspan(0.5, initial + 0.5, color=FAINT, alpha=0.35, linewidth=0.0)
@@ -81,8 +93,8 @@ def _draw_curves(
         axes.annotate(
             label, (1.0, level), (-2, 2), axes.get_yaxis_transform(), "offset points", ha="right", fontsize=7.5
         )
-    for color, (name, rows) in zip([*CURVES, INK, SOFT] * len(curves), curves.items(), strict=False):
-        steps = np.arange(1, rows.shape[1] + 1)
+    for name, rows in curves.items():
+        color, steps = colors[name], np.arange(1, rows.shape[1] + 1)
         known = np.isfinite(rows).any(axis=0)
         low, middle, high = np.nanquantile(rows[:, known], [0.25, 0.5, 0.75], axis=0)
         axes.fill_between(steps[known], low, high, color=color, alpha=0.16, linewidth=0.0)

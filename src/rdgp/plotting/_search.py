@@ -143,11 +143,11 @@ def draw_coordinates(
         axes = figure.add_subplot()
         image = _draw_lines(axes, heights, trials)
         for place, ((least, most), label) in enumerate(zip(ends, labels, strict=True)):
-            axes.axvline(place, color=SOFT, linewidth=0.9, zorder=4)
+            axes.plot([place, place], [0.0, 1.0], color=SOFT, linewidth=0.9, zorder=4)
             for y, number, side in ((-0.02, least, "top"), (1.02, most, "bottom")):
                 axes.text(place, y, f"{number:.4g}", ha="center", va=side, fontsize=7.5, color=SOFT)
             axes.text(place, 1.1, label, ha="center", va="bottom", fontsize=8.5)
-        axes.set(xlim=(-0.4, len(labels) - 0.6), ylim=(-0.08, 1.2))
+        axes.set(xlim=(-0.4, len(labels) - 0.6), ylim=(-0.1, 1.2))
         axes.axis("off")
         add_color_bar(figure, axes, image, "value", "neither")
         figure.suptitle(title or _summary(trials), fontsize=10, color=INK)
@@ -233,9 +233,9 @@ def _draw_points(axes: "Axes", page: Float[np.ndarray, "N 2"], trials: Trials, s
     else:
         color: dict[str, Any] = {"c": trials.y[done], "cmap": colormap("scalar"), "vmin": low, "vmax": high}
         image = axes.scatter(*page[done].T, s=26, **color, **style)
-    axes.scatter(*page[failed].T, s=14 if small else 30, marker="x", color=ACCENT, linewidths=1.1, zorder=7)
+    axes.scatter(*page[failed].T, s=14 if small else 30, marker="x", color=INK, linewidths=1.2, zorder=7)
     waiting = page[~done & ~failed]
-    axes.scatter(*waiting.T, s=16 if small else 34, facecolors="none", edgecolors=ACCENT, linewidths=1.1, zorder=7)
+    axes.scatter(*waiting.T, s=16 if small else 34, facecolors="none", edgecolors=INK, linewidths=1.2, zorder=7)
     if best is not None:
         axes.scatter(*page[best], s=70 if small else 150, marker="*", color=ACCENT, **style | {"zorder": 8})
     return image
