@@ -33,7 +33,7 @@ FLOOR = 1e-12
 
 
 class Task(NamedTuple):
-    """A target, the deviation of its noise, the regret of a run that is stuck, and log10 of the authors' mean regret."""
+    """A target, the deviation of its noise, the regret of a stuck run, and log10 of the authors' mean regret."""
 
     target: Callable[[], targets.Target]
     noise: float = 0.0

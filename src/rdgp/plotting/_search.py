@@ -115,10 +115,12 @@ def draw_surrogate(study: Any, *, shape: tuple[int, int] = (_HEIGHT, _WIDTH), ti
     low = float(np.min(gain[np.isfinite(gain)], initial=np.inf))
     if not np.isfinite(top):
         raise ValueError("the acquisition is nowhere finite, so there is nothing to draw; tell more trials first")
+    bottom = max(low, top - _SPAN)
+    gain = np.maximum(gain, bottom - 1.0)  # colors have no place for minus infinity
     surfaces = {
         "Posterior mean": Surface(law.mean),
         "Posterior standard deviation": Surface(np.sqrt(np.asarray(law.variance, float)), "uncertainty"),
-        "Log acquisition": Surface(gain, "speed", (max(low, top - _SPAN), top if top > low else low + 1.0)),
+        "Log acquisition": Surface(gain, "speed", (bottom, top if top > bottom else bottom + 1.0)),
     }
     return draw_surfaces(study.space, surfaces, trials=study, shape=shape, title=title)
 
