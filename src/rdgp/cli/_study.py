@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rdgp.cli._options import Debug, Force, Json, Output, Seed, as_numbers
-from rdgp.cli._output import check_output, replacing
+from rdgp.cli._output import check_output
 from rdgp.cli._output import tell as say
 from rdgp.cli._pictures import PICTURES, save_figure
 from rdgp.cli._spaces import GRAMMAR, as_space
@@ -51,6 +51,13 @@ class Preset(StrEnum):
     materngabo = "materngabo"
 
 
+class By(StrEnum):
+    """What the best trial is best by."""
+
+    observation = "observation"
+    posterior = "posterior"
+
+
 class Kind(StrEnum):
     """What a picture of a study shows."""
 
@@ -67,7 +74,10 @@ def new(
     direction: Annotated[Direction, typer.Option(help="Where better values lie.")] = Direction.minimize,
     surrogate: Annotated[Surrogate, typer.Option(help="Model of the values.")] = Surrogate.auto,
     switch_at: Annotated[int | None, typer.Option(min=1, help="Trial from which on the model is deep.")] = None,
-    acquisition: Annotated[Acquisition, typer.Option(help="What the next point makes large.")] = Acquisition.logei,
+    acquisition: Annotated[
+        Acquisition | None,
+        typer.Option(help="What the next point makes large.", show_default="logei; ei with a preset"),
+    ] = None,
     preset: Annotated[Preset | None, typer.Option(help="Protocol of a paper.")] = None,
     seed: Seed = 0,
     force: Force = False,
@@ -78,12 +88,21 @@ def new(
     check_output(study, force, (".json",))
     chosen = as_space(space)
     from rdgp.bayesopt import Study
+    from rdgp.bayesopt._file import Lock
 
-    options: dict[str, Any] = {"direction": direction.value, "surrogate": surrogate.value, "switch_at": switch_at}
-    options |= {"acquisition": acquisition.value, "preset": None if preset is None else preset.value, "seed": seed}
-    made = Study(chosen, **options)
-    with replacing(study) as temporary:
-        made.save(temporary)
+    made = Study(
+        chosen,
+        direction.value,
+        surrogate.value,
+        switch_at,
+        None if acquisition is None else acquisition.value,
+        None if preset is None else preset.value,
+        seed,
+    )
+    lock = Lock(study)
+    made.save(study)
+    lock.release()
+    options = {"direction": made.direction, "surrogate": made.surrogate, "acquisition": made.acquisition, "seed": seed}
     say(f"{study}: {direction.value} on {chosen}", {"study": study, "space": str(chosen), **options}, as_json)
 
 
@@ -96,8 +115,7 @@ def ask(
 ) -> None:
     """Print the number and the coordinates of the next points; they are pending until they are told."""
     opened = _open(study)
-    asked = opened.ask(count)
-    trials = list(asked) if isinstance(asked, Sequence) else [asked]
+    trials = opened.ask(count)
     facts = [{"number": trial.number, "x": [float(own) for own in trial.x]} for trial in trials]
     say("\n".join(map(_line, trials)), {"study": study, "space": str(opened.space), "trials": facts}, as_json)
 
@@ -128,16 +146,23 @@ def tell(
     point = None if x is None else as_numbers(x, "--x")
     opened = _open(study)
     subject = _find(opened, number, study) if number is not None else _as_point(opened, point or [])
-    opened.tell(subject, y, noise_variance=noise_variance, failed=failed)
-    told = opened.trials[-1 if number is None else _index(opened, number)]
+    told = opened.tell(subject, y, noise_variance=noise_variance, failed=failed)
     facts = {"study": study, "number": told.number, "state": told.state, "y": told.y}
     say(f"{told.number}: {'failed' if told.state == 'failed' else f'{told.y:.10g}'}", facts, as_json)
 
 
-def best(study: File, *, as_json: Json = False, debug: Debug = False) -> None:
+def best(
+    study: File,
+    *,
+    by: Annotated[
+        By, typer.Option(help="Told value, or mean of the model.")
+    ] = By.observation,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
     """Print the best trial so far."""
-    opened = _open(study)
-    found = opened.best()
+    opened = _open(study, read_only=True)
+    found = opened.best(by.value)
     counts = {state: sum(trial.state == state for trial in opened.trials) for state in ("done", "pending", "failed")}
     facts = {"study": study, "number": found.number, "x": [float(own) for own in found.x], "y": found.y, **counts}
     told = ", ".join(f"{number} {state}" for state, number in counts.items() if number)
@@ -158,7 +183,7 @@ def plot(
 ) -> None:
     """Draw where a study has looked, what its model believes, or how the best value came down."""
     check_output(output, force, PICTURES)
-    opened = _open(study)
+    opened = _open(study, read_only=True)
     from rdgp.plotting import draw_coordinates, draw_progress, draw_surrogate, draw_trials
 
     draw: Any = {
@@ -171,12 +196,12 @@ def plot(
     say(str(output), {"output": output}, as_json)
 
 
-def _open(path: Path) -> "Study":
+def _open(path: Path, read_only: bool = False) -> "Study":
     from rdgp.bayesopt import Study
 
     if not path.is_file():
         raise ValueError(f"cannot read {path}: there is no such file; rdgp study new makes one")
-    return Study.load(path)
+    return Study.load(path, read_only=read_only)
 
 
 def _line(trial: "Trial") -> str:
@@ -206,13 +231,8 @@ def _as_point(study: "Study", point: Sequence[float]) -> Any:
     return np.asarray(point, float)
 
 
-def _index(study: "Study", number: int) -> int:
-    return next((index for index, trial in enumerate(study.trials) if trial.number == number), -1)
-
-
 def _find(study: "Study", number: int, path: Path) -> "Trial":
-    index = _index(study, number)
-    if index < 0:
-        known = f"they are 0 to {study.trials[-1].number}" if study.trials else "ask first"
+    if number >= len(study.trials):
+        known = f"the last is {study.trials[-1].number}" if study.trials else "ask first"
         raise ValueError(f"there is no trial {number} in {path}; {known}")
-    return study.trials[index]
+    return study.trials[number]
