@@ -35,6 +35,9 @@ class Trials(NamedTuple):
 
 def read_trials(study: Any, space: Space | None = None, direction: str | None = None) -> Trials:
     """Read a study, or the table that `study.history()` returns together with the space."""
+    nothing = "there is nothing to draw: the study has no trials yet; ask and tell first"
+    if hasattr(study, "trials") and not study.trials:
+        raise ValueError(nothing)
     frame = study.history() if hasattr(study, "history") else study
     space = space or getattr(study, "space", None)
     direction = direction or getattr(study, "direction", "minimize")
@@ -47,7 +50,7 @@ def read_trials(study: Any, space: Space | None = None, direction: str | None = 
     if missing:
         raise ValueError(f"the table of a study on {space} must have the columns {', '.join(missing)}")
     if not len(frame):
-        raise ValueError("there is nothing to draw: the study has no trials yet; ask and tell first")
+        raise ValueError(nothing)
     x = np.stack([np.asarray(frame[name], float) for name in names], axis=-1)
     y = np.array([np.nan if value is None else float(value) for value in frame["y"]])
     failed = np.asarray(frame["state"]) == "failed"
