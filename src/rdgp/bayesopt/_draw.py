@@ -1,5 +1,8 @@
 """Functions drawn from a surrogate's posterior, pathwise: a prior draw and its correction by the data."""
 
+from functools import reduce
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -9,54 +12,74 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from rdgp.bayesopt._posterior import Observed, Posterior, masked_kernel, output_field
 from rdgp.core import jittered_cholesky, standard_normal
 from rdgp.fields import ScalarField
+from rdgp.kernels import EuclideanMatern
 from rdgp.models import DeepGP
-from rdgp.spaces import Product
+from rdgp.spaces import Product, Space
+from rdgp.spectra import ScalarSpectrum
 
 _NUM_WAVES = 1024
 
 
+class _ZonalWaves(eqx.Module):
+    """The square root of a kernel on a compact space, around random centers."""
+
+    spectrum: ScalarSpectrum
+    scales: Float[Array, "K"]
+    centers: Float[Array, "J D"]
+
+    def __call__(self, x: Float[Array, "R D"]) -> Float[Array, "R J"]:
+        return self.spectrum.zonal(self.scales, x, self.centers)
+
+
+class _FlatWaves(eqx.Module):
+    """Cosines of random frequencies and phases."""
+
+    amplitude: Float[Array, ""]
+    frequencies: Float[Array, "J D"]
+    phases: Float[Array, "J"]
+
+    def __call__(self, x: Float[Array, "R D"]) -> Float[Array, "R J"]:
+        return self.amplitude * jnp.cos(x @ self.frequencies.T + self.phases)
+
+
 class PriorDraw(eqx.Module):
-    """A sum of functions h(x, u_j) with random signs and centers, where h is the square root of the kernel.
+    """A sum of functions h(x, u_j) with random weights and centers, where h is the square root of the kernel.
 
     On a compact space E_u[h(x, u) h(y, u)] = k(x, y) for uniform u if h has the levels' standard deviations where the
     kernel has variances; on a box h is a cosine of random frequency and phase. Unlike features, h costs no more when
     many levels are kept.
     """
 
-    field: ScalarField
-    centers: Float[Array, "J D"]
-    frequencies: tuple[Float[Array, "J _"] | None, ...]
-    phases: Float[Array, "J"]
+    space: Space
+    waves: tuple[_ZonalWaves | _FlatWaves, ...]
     weights: Float[Array, "J"]
 
     def __call__(self, x: Float[Array, "R D"]) -> Float[Array, "R"]:
         """Evaluate it."""
-        prior, product = self.field.prior, None
-        several = isinstance(prior.space, Product) and len(prior.components) > 1
-        x_parts, u_parts = (prior.space.split(p) if several else (p,) for p in (x, self.centers))
-        for component, own, u, frequency in zip(prior.components, x_parts, u_parts, self.frequencies, strict=True):
-            if frequency is None:
-                wave = component.spectrum.zonal(component.level_scales(), own, u)
-            else:
-                amplitude = jnp.sqrt(2.0 * component.kernel.variance)
-                wave = amplitude * jnp.cos(own @ frequency.T + self.phases)
-            product = wave if product is None else product * wave
-        return product @ self.weights
+        parts = self.space.split(x) if isinstance(self.space, Product) and len(self.waves) > 1 else (x,)
+        return reduce(jnp.multiply, [wave(part) for wave, part in zip(self.waves, parts, strict=True)]) @ self.weights
 
 
 def draw_prior(field: ScalarField, key: PRNGKeyArray, dtype: jnp.dtype) -> PriorDraw:
     """Draw a function from a field's prior, approximately Gaussian."""
-    keys = jax.random.split(key, 4)
-    centers = field.space._random(_NUM_WAVES, keys[0]).astype(dtype)
-    frequencies = tuple(
-        None
-        if hasattr(component, "spectrum")
-        else component.kernel.sample_frequencies(_NUM_WAVES, component.dim, key=jax.random.fold_in(keys[1], i))
-        for i, component in enumerate(field.prior.components)
-    )
-    phases = jax.random.uniform(keys[2], (_NUM_WAVES,), dtype, 0.0, 2.0 * jnp.pi)
-    weights = standard_normal(keys[3], (_NUM_WAVES,), dtype) / jnp.sqrt(_NUM_WAVES)
-    return PriorDraw(field, centers, frequencies, phases, weights)
+    prior, (key_weights, *keys) = field.prior, jax.random.split(key, 1 + len(field.prior.components))
+    several = isinstance(prior.space, Product) and len(prior.components) > 1
+    spaces = prior.space.factors if several and isinstance(prior.space, Product) else (prior.space,)
+    waves = [
+        _waves(component, space, own, dtype)
+        for component, space, own in zip(prior.components, spaces, keys, strict=True)
+    ]
+    weights = standard_normal(key_weights, (_NUM_WAVES,), dtype) / _NUM_WAVES**0.5
+    return PriorDraw(prior.space, tuple(waves), weights)
+
+
+def _waves(component: Any, space: Space, key: PRNGKeyArray, dtype: jnp.dtype) -> _ZonalWaves | _FlatWaves:
+    if not isinstance(component.kernel, EuclideanMatern):
+        return _ZonalWaves(component.spectrum, component.level_scales(), space._random(_NUM_WAVES, key).astype(dtype))
+    key_frequency, key_phase = jax.random.split(key)
+    frequencies = component.kernel.sample_frequencies(_NUM_WAVES, component.dim, key=key_frequency)
+    phases = jax.random.uniform(key_phase, (_NUM_WAVES,), dtype, 0.0, 2.0 * jnp.pi)
+    return _FlatWaves(jnp.sqrt(2.0 * component.kernel.variance), frequencies.astype(dtype), phases)
 
 
 class PosteriorDraw(eqx.Module):

@@ -6,7 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from rdgp.bayesopt._models import (
     deep_model,
@@ -22,6 +22,7 @@ from rdgp.bayesopt._options import AcquisitionName, Options
 from rdgp.bayesopt._posterior import Observed, Posterior, bucket, condition, padded
 from rdgp.bayesopt._scaling import Scaling
 from rdgp.bayesopt._search import Votes, candidates_of, log_acquisition, search, search_draw
+from rdgp.core import compiled
 from rdgp.models import DeepGP
 from rdgp.optimize import Minima
 from rdgp.spaces import Space
@@ -29,7 +30,9 @@ from rdgp.spaces import Space
 _NEAR = 48  # points that the surrogate of the region of trust sees
 _FEW_FAILURES = 3  # before the probability of failure steers the search
 _NOISY_DRAWS = 16
+_FAR_CANDIDATES = 1024
 _LOCAL_SIZES = (256, 256, 16, 20)
+_PILE = 0.05  # points of the region of trust nearer than this to a better one are left out elsewhere
 _HELD_OUT = 5  # every so many observations are held out when deep and shallow are compared
 
 _condition = eqx.filter_jit(condition)
@@ -43,6 +46,19 @@ class Data(NamedTuple):
     noise: Float[np.ndarray, "n"]
     pending: Float[np.ndarray, "m D"]
     failed: Float[np.ndarray, "k D"]
+    local: Bool[np.ndarray, "n"]  # asked for in the region of trust
+
+    def thinned(self, sign: float) -> "Data":
+        """Leave out what the region of trust has piled up in one place, but for its best points.
+
+        A kernel with one lengthscale that has to follow them would call the rest of the space unknown.
+        """
+        kept = list(np.flatnonzero(~self.local))
+        for i in sorted(np.flatnonzero(self.local), key=lambda i: sign * self.y[i]):
+            if not kept or np.min(np.sum(np.square(self.x[kept] - self.x[i]), axis=1)) > _PILE**2:
+                kept.append(i)
+        rows = np.sort(kept)
+        return self._replace(x=self.x[rows], y=self.y[rows], noise=self.noise[rows], local=self.local[rows])
 
 
 class Fit(NamedTuple):
@@ -89,10 +105,12 @@ class Engine:
         noise = data.noise * np.square(scaling.slope(data.y))
         return scaling, padded(data.x, scaling.forward(data.y), noise, data.pending, size)
 
-    def fit(self, data: Data, memory: Memory, key: PRNGKeyArray, *, deep: bool) -> Fit:
-        """Fit a surrogate to the data."""
-        scaling, observed = self.scaled(data)
+    def fit(self, data: Data, memory: Memory, key: PRNGKeyArray, *, deep: bool, whole: bool = False) -> Fit:
+        """Fit a surrogate; the shallow one to thinned data, on which it is conditioned too unless on the `whole`."""
+        scaling, observed = self.scaled(data.thinned(self.sign))
         shallow = with_parameters(self.shallow, _fitted("shallow", self.shallow, observed, memory, len(data.y)))
+        if deep or whole:
+            scaling, observed = self.scaled(data)
         return Fit(self._deepened(shallow, observed, key) if deep else shallow, scaling, observed)
 
     def _deepened(self, shallow: DeepGP, observed: Observed, key: PRNGKeyArray) -> DeepGP:
@@ -119,16 +137,16 @@ class Engine:
         return Votes(jnp.asarray(points, float), jnp.asarray(succeeded), jnp.asarray(failed), jnp.asarray(reach))
 
     def propose(
-        self, fit: Fit, data: Data, best: Float[np.ndarray, "D"], key: PRNGKeyArray, *, explore: bool
+        self, fit: Fit, data: Data, best: Float[np.ndarray, "D"], key: PRNGKeyArray
     ) -> Float[np.ndarray, "R D"]:
         """Return candidates for the next point anywhere on the space, the best first."""
         posterior, votes = self.posterior(fit, key), self.votes(data)
         candidates = candidates_of(self.space, best, key, self.sizes)
-        if self.acquisition == "thompson" and not explore:
+        if self.acquisition == "thompson":
             found = search_draw(self.space, posterior, fit.observed, votes, candidates, key, self.sizes)
         else:
-            goal = 2 if explore else int(self.acquisition == "ei")
-            found = search(self.space, jnp.asarray(goal), posterior, votes, candidates, self.sizes)
+            plain = jnp.asarray(self.acquisition == "ei")
+            found = search(self.space, plain, posterior, votes, candidates, self.sizes)
         return _sorted(found)
 
     def propose_near(
@@ -143,22 +161,29 @@ class Engine:
         seen, pending = flat[: len(data.x)], flat[len(data.x) :]
         near = np.argsort(np.linalg.norm(seen, axis=1), kind="stable")[:_NEAR]
         closest = np.argsort(np.linalg.norm(pending, axis=1), kind="stable")[: 64 - _NEAR]
-        there = Data(seen[near], data.y[near], data.noise[near], pending[closest], flat[:0])
+        there = Data(seen[near], data.y[near], data.noise[near], pending[closest], flat[:0], data.local[near])
         _, observed = self.scaled(there)
         parameters = _fitted("local", self.local, observed, memory, len(data.y))
         posterior = _condition(with_parameters(self.local, parameters), observed, key, 1, 0)
         nobody = jnp.zeros(observed.x.shape[0], bool)
         votes = Votes(observed.x, nobody, nobody, jnp.ones(()))
         candidates = candidates_of(self.cube, np.zeros(self.space.dim), key, _LOCAL_SIZES)
-        found = search(self.cube, jnp.asarray(0), posterior, votes, candidates, _LOCAL_SIZES)
+        found = search(self.cube, jnp.asarray(False), posterior, votes, candidates, _LOCAL_SIZES)
         return np.asarray(_unflatten(self.space, center, radius * jnp.asarray(_sorted(found))), float)
+
+    def propose_far(self, data: Data, key: PRNGKeyArray) -> Float[np.ndarray, "R D"]:
+        """Return candidates far from everything that was tried, the farthest first."""
+        tried = np.concatenate([data.x, data.pending, data.failed])
+        size = bucket(len(tried))
+        tried = np.concatenate([tried, np.repeat(tried[:1], size - len(tried), axis=0)])
+        candidates = self.space.random(_FAR_CANDIDATES, key=key)
+        distance = np.asarray(compiled(_nearest_distance, self.space, candidates, jnp.asarray(tried, float)))
+        return np.asarray(candidates, float)[np.argsort(-distance, kind="stable")]
 
     def prefers_deep(self, data: Data, memory: Memory, key: PRNGKeyArray) -> bool:
         """Tell whether the deep surrogate predicts held-out observations better than the shallow one."""
         kept = np.arange(len(data.y)) % _HELD_OUT != _HELD_OUT - 1
-        scaling, observed = self.scaled(
-            data._replace(pending=data.pending[:0]), bucket(len(data.y) + len(data.pending))
-        )
+        _, observed = self.scaled(data._replace(pending=data.pending[:0]), bucket(len(data.y) + len(data.pending)))
         mask = jnp.asarray(np.concatenate([kept, np.zeros(observed.x.shape[0] - kept.size, bool)]))
         training = observed._replace(seen=mask)
         shallow = with_parameters(self.shallow, _fitted("shallow", self.shallow, training, Memory(memory.content), -1))
@@ -187,6 +212,11 @@ def _fitted(name: str, model: DeepGP, observed: Observed, memory: Memory, count:
     return found
 
 
+def _nearest_distance(space: Space, x: Float[Array, "R D"], tried: Float[Array, "N D"]) -> Float[Array, "R"]:
+    each = jax.vmap(lambda point: jnp.min(space._distance(jnp.broadcast_to(point, tried.shape), tried)))
+    return each(x)
+
+
 @eqx.filter_jit
 def _flatten(space: Space, center: Float[Array, "D"], x: Float[Array, "N D"]) -> Float[Array, "N d"]:
     return space._log(jnp.broadcast_to(center, x.shape), x) @ space._frame(center)
@@ -213,4 +243,4 @@ def _held_out(
 @eqx.filter_jit
 def acquisition_at(space: Space, posterior: Posterior, votes: Votes, x: Float[Array, "R D"]) -> Float[Array, "R"]:
     """Return the log of expected improvement, and of success, at points."""
-    return log_acquisition(x, space, posterior, votes)[0]
+    return log_acquisition(x, space, posterior, votes)

@@ -94,8 +94,8 @@ def read_study(path: Path) -> dict[str, Any]:
     version = content.get("version")
     if not isinstance(version, int) or version > VERSION:
         raise ValueError(
-            f"cannot load {path}: it was written by a newer rdgp ({content.get('rdgp')}, format {version}; this is rdgp "
-            f"{rdgp.__version__}, which reads format {VERSION}); upgrade rdgp"
+            f"cannot load {path}: it was written by a newer rdgp ({content.get('rdgp')}, format {version}; this is "
+            f"rdgp {rdgp.__version__}, which reads format {VERSION}); upgrade rdgp"
         )
     return content
 

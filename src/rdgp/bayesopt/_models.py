@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from rdgp.bayesopt._options import Options
 from rdgp.bayesopt._posterior import Observed, masked_kernel
-from rdgp.core import Gamma, LogNormal, log_prior, split_trainable
+from rdgp.core import Gamma, LogNormal, Prior, log_prior, split_trainable
 from rdgp.fields import ScalarField
 from rdgp.inference._recipe import RECIPES, learning_rates, make_optimizer
 from rdgp.kernels import EuclideanMatern, Matern
@@ -48,7 +48,9 @@ def _levels(space: Space, options: Options) -> int:
 
 def _kernel(space: Space, options: Options, *, first: bool) -> Matern | EuclideanMatern:
     """Build the kernel of a factor; the first one carries the variance of all."""
-    priors = {"lengthscale": LogNormal(options.lengthscale, 0.7)} if options.standardize else {}
+    priors: dict[str, Prior] = {}
+    if options.standardize:
+        priors["lengthscale"] = LogNormal(options.lengthscale, 0.7)
     if first:
         priors["variance"] = LogNormal(1.0, 1.0) if options.standardize else Gamma(2.0, 0.15)
     fixed = ["nu"] if first else ["nu", "variance"]

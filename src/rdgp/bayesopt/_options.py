@@ -17,8 +17,7 @@ class Options(NamedTuple):
     lengthscale: float = 0.5  # median of its prior
     standardize: bool = True  # and weakly informative priors; else the priors of the presets
     bend: bool = True
-    local: bool = True  # every second point from the region of trust
-    explore: int = 8  # every so many points go where least is known; 0 for none
+    local: bool = True  # points from a region of trust, and far from all others, between those of the acquisition
     random: int = 512
     around: int = 256
     restarts: int = 24
@@ -32,6 +31,9 @@ class Options(NamedTuple):
     paths: int = 16  # draws of its hidden layers
 
 
+_PAPER_LAYERS: dict[int, tuple[int, FieldName]] = {2: (2, "frame")}
+
+
 def preset_options(preset: PresetName | None, dim: int) -> Options:
     """Return the options of a preset: of Jaquier et al., or the paper's, which has deep surrogates too."""
     if preset is None:
@@ -42,12 +44,11 @@ def preset_options(preset: PresetName | None, dim: int) -> Options:
         standardize=False,
         bend=False,
         local=False,
-        explore=0,
         random=100,
         around=0,
         restarts=5,
     )
     if preset == "materngabo":
         return plain
-    layers, field = (2, "frame") if dim == 2 else (3, "projected")
+    layers, field = _PAPER_LAYERS.get(dim, (3, "projected"))
     return plain._replace(layers=layers, field=field, inducing="locations", steps=500, paper_rate=True)

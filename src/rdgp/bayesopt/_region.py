@@ -9,7 +9,6 @@ from jaxtyping import Float
 from rdgp.spaces import Space
 
 _LARGEST, _SMALLEST = 0.5, 1e-6
-_GROW = 2.0
 
 
 class Step(NamedTuple):
@@ -34,11 +33,14 @@ def follow(space: Space, steps: Sequence[Step]) -> Region:
     for i, step in enumerate(steps):
         better = step.value is not None and (best < 0 or step.value < _value(steps[best]))
         if better and best >= 0 and not step.local:
-            apart = float(space._distance(np.asarray(steps[best].x), np.asarray(step.x)))
+            apart = float(space.distance(steps[best].x, step.x))
             if apart > 2.0 * radius:
                 radius = min(_LARGEST, max(radius, 0.5 * apart))
+        elif step.local and better:
+            length = float(space.distance(steps[best].x, step.x))
+            radius = float(np.clip(2.0 * length, 0.5 * radius, 2.0 * radius))
         elif step.local:
-            radius = radius * (_GROW if better else shrink)
+            radius = shrink * radius
         radius = float(np.clip(radius, _SMALLEST, _LARGEST))
         best = i if better else best
     return Region(best, radius)

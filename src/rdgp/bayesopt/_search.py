@@ -7,7 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from rdgp.bayesopt._acquisition import log_expected_improvement
 from rdgp.bayesopt._draw import draw_posterior
@@ -16,7 +16,6 @@ from rdgp.core import compiled, safe_norm
 from rdgp.optimize import Minima, minimize_on_space
 from rdgp.spaces import Space
 
-GOALS = ("logei", "ei", "spread")  # what to make large, by number so that all share one compilation
 Sizes = tuple[int, int, int, int]  # candidates anywhere and around the incumbent, searches, evaluations of each
 _SCALES = (-3.0, 0.0)  # of distances to the incumbent, powers of ten
 
@@ -39,32 +38,29 @@ def log_success(space: Space, x: Float[Array, "R D"], votes: Votes) -> Float[Arr
     return jnp.log1p(yes) - jnp.log1p(yes + no)
 
 
-def log_acquisition(
-    x: Float[Array, "R D"], space: Space, posterior: Posterior, votes: Votes
-) -> tuple[Float[Array, "R"], Float[Array, "R"]]:
-    """Return the logs of expected improvement and of the standard deviation, with that of success added."""
-    mean, variance = posterior.mixture(x)
-    improvement = log_expected_improvement(mean, variance, posterior.best.reshape(-1, 1))
-    center = jnp.mean(mean, axis=0)
-    spread = 0.5 * jnp.log(jnp.mean(variance + jnp.square(mean - center), axis=0))
-    success = log_success(space, x, votes)
-    return improvement + success, spread + success
+def log_acquisition(x: Float[Array, "R D"], space: Space, posterior: Posterior, votes: Votes) -> Float[Array, "R"]:
+    """Return the log of expected improvement times the probability of success."""
+    improvement = log_expected_improvement(*posterior.mixture(x), posterior.best.reshape(-1, 1))
+    return improvement + log_success(space, x, votes)
 
 
 @eqx.filter_jit
 def search(
     space: Space,
-    goal: Int[Array, ""],
+    plain: Bool[Array, ""],
     posterior: Posterior,
     votes: Votes,
     candidates: Float[Array, "C D"],
     sizes: Sizes,
 ) -> Minima:
-    """Return the ends of all searches: half start anywhere, half around the incumbent at all scales."""
+    """Return the ends of all searches: half start anywhere, half around the incumbent at all scales.
+
+    They climb the log of expected improvement or, to have it as others do, the plain one.
+    """
 
     def cost(x: Float[Array, "R D"]) -> Float[Array, "R"]:
-        improvement, spread = log_acquisition(x, space, posterior, votes)
-        return -jnp.select([goal == 0, goal == 1], [improvement, jnp.exp(improvement)], spread)
+        value = log_acquisition(x, space, posterior, votes)
+        return -jnp.where(plain, jnp.exp(value), value)
 
     return _search(space, cost, candidates, sizes)
 

@@ -34,7 +34,9 @@ from rdgp.spaces import Space
 
 _APART = 1e-6  # two evaluations are at least so far apart
 _AWAY = 0.02  # and so far from failed ones
-_ENOUGH_LOCAL = 10  # observations before the region of trust is asked
+_LATE_FROM = 60  # observations from which points come from the late cycle instead of the early one
+_EARLY: tuple[Origin, ...] = ("global", "explore", "global", "local")
+_LATE: tuple[Origin, ...] = ("global", "local", "explore", "local")
 _COMPARE_FROM, _COMPARE_EVERY = 30, 10  # observations between comparisons of deep and shallow
 _PAPER_SWITCH = 180
 
@@ -81,7 +83,7 @@ class Study:
         self._inner = inner_space(space)
         self.space, self.direction = space, direction
         options = preset_options(preset, space.dim)
-        chosen = {"field": field, "inducing": inducing, "layers": layers}
+        chosen: dict[str, Any] = {"field": field, "inducing": inducing, "layers": layers}
         options = options._replace(**{name: value for name, value in chosen.items() if value is not None})
         if surrogate == "deep" and has_walls(space):
             raise ValueError(f'surrogate="deep" needs a space without walls, got {space}; use surrogate="shallow"')
@@ -94,7 +96,8 @@ class Study:
         self._engine = Engine(self._inner.space, options, self.acquisition, 1.0 if direction == "minimize" else -1.0)
         self._trials: list[Trial] = []
         self._memory = Memory()
-        self._path, self._lock = None, None
+        self._path: Path | None = None
+        self._lock: Lock | None = None
         if path is not None:
             self._open(Path(path))
 
@@ -182,7 +185,8 @@ class Study:
                 told = self.tell(trial, failed=True)
             else:
                 told = self.tell(trial, value)
-            if any([callback(self, told) for callback in callbacks]):
+            stops = [callback(self, told) for callback in callbacks]
+            if any(stops):
                 break
         return self
 
@@ -250,6 +254,8 @@ class Study:
             study._trials = [trial_from_json(row, i, space.ambient_dim) for i, row in rows]
             study._memory = Memory(dict(content["fits"]))
         except (ValueError, LookupError, TypeError, AttributeError) as error:
+            if lock is not None:
+                lock.release()
             raise ValueError(f"cannot load {path}: its content is damaged ({error}); restore a copy") from None
         study._path, study._lock = (None, None) if read_only else (path, lock)
         return study
@@ -284,14 +290,15 @@ class Study:
 
         done = [trial for trial in self._trials if trial.state == "done"]
         y, noise = (np.array([getattr(t, name) or 0.0 for t in done], float) for name in ("y", "noise_variance"))
-        return Data(points("done"), y, noise, points("pending"), points("failed"))
+        local = np.array([trial.origin == "local" for trial in done], bool)
+        return Data(points("done"), y, noise, points("pending"), points("failed"), local)
 
     def _fit(self) -> Fit:
         """Return the surrogate given all data, without leaving a trace in what later fits start from."""
         self._done()
         memory = Memory(dict(self._memory.content))
         data, key = self._data(), self._key(len(self._trials))
-        return self._engine.fit(data, memory, key, deep=self._is_deep(data, memory, key))
+        return self._engine.fit(data, memory, key, deep=self._is_deep(data, memory, key), whole=True)
 
     def _is_deep(self, data: Data, memory: Memory, key: PRNGKeyArray) -> bool:
         """Choose the surrogate: by name, by number of the trial, or by held-out observations every few of them."""
@@ -317,11 +324,13 @@ class Study:
         else:
             region = self._region()
             best = int(np.argmin(self._engine.sign * data.y)) if region.best < 0 else region.best
-            if origin == "local":
+            if origin == "explore":
+                candidates = self._engine.propose_far(data, key)
+            elif origin == "local":
                 candidates = self._engine.propose_near(data, self._memory, best, region.radius, key)
             else:
                 fit = self._engine.fit(data, self._memory, key, deep=self._is_deep(data, self._memory, key))
-                candidates = self._engine.propose(fit, data, data.x[best], key, explore=origin == "explore")
+                candidates = self._engine.propose(fit, data, data.x[best], key)
         x = self._inner.outward(self._untried(candidates, data, key))
         return np.asarray(self.space.nearest(x), float), origin
 
@@ -329,9 +338,9 @@ class Study:
         options = self._engine.options
         if number < self._settings["num_initial"] or count < 2:
             return "initial"
-        if options.local and count >= _ENOUGH_LOCAL and number % 2:
-            return "local"
-        return "explore" if options.explore and number % options.explore == 0 else "global"
+        if not options.local:
+            return "global"
+        return _EARLY[number % 4] if count < _LATE_FROM else _LATE[number % 4]
 
     def _region(self) -> Region:
         """Return the region of trust, its center by its number among the observations."""
