@@ -190,7 +190,7 @@ METHODS: dict[str, Callable[[Run, int, int], None]] = {
     "auto": with_study(surrogate="auto"),
     "deep": with_study(surrogate="deep"),
     "random": at_random,
-    "BoTorch": with_botorch("ambient"),
+    "BoTorch, ambient": with_botorch("ambient"),
     "BoTorch, angles": with_botorch("angles"),
 }
 
@@ -310,7 +310,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cells", type=Path, help="file of finished cells, JSON lines")
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS))
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS)[:-1])
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--seeds", type=as_seeds, default=range(15), help="such as 0-14")
     parser.add_argument("--evaluations", type=int, default=200, help=f"after the first {INITIAL}")
     parser.add_argument("--unrotated", action="store_true", help="the targets as the paper has them")

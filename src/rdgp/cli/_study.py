@@ -154,9 +154,7 @@ def tell(
 def best(
     study: File,
     *,
-    by: Annotated[
-        By, typer.Option(help="Told value, or mean of the model.")
-    ] = By.observation,
+    by: Annotated[By, typer.Option(help="Told value, or mean of the model.")] = By.observation,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
