@@ -97,7 +97,7 @@ def at_random(run: Run, evaluations: int, seed: int) -> None:
 
 
 def with_botorch(parametrization: str) -> Callable[[Run, int, int], None]:
-    """Optimize with BoTorch: Matérn 5/2 with a length scale for each input, standardized values, LogEI, 10 of 512 starts."""
+    """Optimize with BoTorch: Matérn 5/2 with a length scale for each input, standardized values, LogEI."""
 
     def optimize(run: Run, evaluations: int, seed: int) -> None:
         import torch
