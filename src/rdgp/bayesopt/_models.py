@@ -61,8 +61,8 @@ def _kernel(space: Space, options: Options, *, first: bool) -> Matern | Euclidea
 
 def _noise(options: Options) -> Gaussian:
     if options.standardize:
-        return Gaussian(1e-3, prior=LogNormal(1e-3, 2.0))
-    return Gaussian(2.0, prior=Gamma(1.1, 0.05))
+        return Gaussian(1e-3, prior={"noise_variance": LogNormal(1e-3, 2.0)})
+    return Gaussian(2.0, prior={"noise_variance": Gamma(1.1, 0.05)})
 
 
 def deep_model(space: Space, options: Options) -> DeepGP:
