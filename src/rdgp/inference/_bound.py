@@ -17,6 +17,7 @@ from rdgp.models._layers import Path, walk
 from rdgp.variational import Interdomain, Variational
 
 _GROUPS = 64  # points of a batch share a drawn function in that many groups; fewer would make noisier gradients
+_NORMALS = 32  # to draw so many normal numbers, and their function, costs as much as to evaluate it at one point
 
 Carriers = tuple[Float[Array, "..."], ...] | None
 
@@ -144,7 +145,7 @@ def _over_draws(
     The marginal law of the hidden layers at each point, hence the expectation, does not depend on the grouping.
     """
     grouped = all(isinstance(layer, Interdomain) for layer in model.hidden) and bool(model.hidden)
-    groups = min(_GROUPS, batch.x.shape[0]) if grouped else 1
+    groups = _num_groups(model, batch.x.shape[0]) if grouped else 1
     size = -(-batch.x.shape[0] // groups)
     count = jnp.arange(groups * size)
     real = (count < batch.x.shape[0]).reshape(groups, size)
@@ -160,6 +161,12 @@ def _over_draws(
     flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[3:]), paths)
     values = term(flat, jnp.tile(y.reshape(-1, *y.shape[2:]), (samples, *[1] * (y.ndim - 2))))
     return jnp.where(real, values.reshape(samples, groups, size), 0.0).reshape(samples, -1)
+
+
+def _num_groups(model: DeepGP, num_points: int) -> int:
+    """Return how many groups of points draw their own functions: many, unless drawing would cost the most."""
+    normals = max(layer.num_normals for layer in model.hidden if isinstance(layer, Interdomain))
+    return min(_GROUPS, max(num_points // max(normals // _NORMALS, 1), 1))
 
 
 def _log_density(model: DeepGP, path: Path, y: Float[Array, "n ..."]) -> Float[Array, "n"]:

@@ -10,13 +10,14 @@ from functools import lru_cache, partial
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.custom_derivatives import SymbolicZero
 from jaxtyping import Array, Float
 
 from rdgp.spectra._coexact import coexact_coefficients, derivative_matrices
 from rdgp.spectra._generators import generator_matrices
 from rdgp.spectra._harmonics import num_harmonics
 
-_DENSE = 1_000_000  # numbers of a matrix that is not worth cutting into blocks
+_DENSE = 100_000  # numbers of a matrix that is not worth cutting into blocks
 
 
 @lru_cache(maxsize=256)
@@ -59,11 +60,15 @@ def _closed_sum(
     return rows @ coefficients
 
 
-@_closed_sum.defjvp
+@partial(_closed_sum.defjvp, symbolic_zeros=True)
 def _closed_sum_jvp(
-    degrees: tuple[int, ...], primals: tuple[Array, ...], tangents: tuple[Array, ...]
+    degrees: tuple[int, ...], primals: tuple[Array, ...], tangents: tuple[Array | SymbolicZero, ...]
 ) -> tuple[Float[Array, "*N q"], Float[Array, "*N q"]]:
     (rows, x, coefficients), (_, dx, change) = primals, tangents
+    if isinstance(change, SymbolicZero):
+        change = jnp.zeros_like(coefficients)
+    if isinstance(dx, SymbolicZero):  # points of the data do not move
+        return _closed_sum(rows, x, coefficients, degrees), _closed_sum(rows, x, change, degrees)
     (m, q), size = coefficients.shape, x.shape[-1]
     lowered = _lowered(coefficients, degrees, size).reshape(m, q * size)
     both = _closed_sum(rows, x, jnp.concatenate([coefficients, lowered], axis=1), degrees)
