@@ -1,0 +1,23 @@
+"""The paper's experiments as data: plans -> cells -> results -> figures and a page.
+
+A plan is a TOML file, a cell one dictionary of plain settings, a result one small file. No model and no training loop is
+defined here; the tasks call the library as a user would.
+"""
+
+from rdgp.experiments._cells import run_cell
+from rdgp.experiments._plans import EXPERIMENTS, PRESETS, Cell, Plan, choose, read_plan
+from rdgp.experiments._run import Report, run
+from rdgp.experiments._store import Store
+
+__all__ = [
+    "EXPERIMENTS",
+    "PRESETS",
+    "Cell",
+    "Plan",
+    "Report",
+    "Store",
+    "choose",
+    "read_plan",
+    "run",
+    "run_cell",
+]

@@ -1,0 +1,66 @@
+"""Pictures of priors on the sphere: three vector fields, a deep sample layer by layer, the irregular function."""
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from rdgp.datasets import fibonacci_sphere, irregular_target
+from rdgp.experiments._cells import Numbers
+from rdgp.experiments._models import precision
+from rdgp.experiments._plans import Settings
+from rdgp.fields import FrameField, HodgeField, ProjectedField, ScalarField
+from rdgp.kernels import Matern
+from rdgp.spaces import Sphere, latlon_to_sphere, tangent_to_wind
+from rdgp.variational import Interdomain
+
+_SPACE = Sphere(2)
+
+
+def run(settings: Settings) -> Numbers:
+    """Return the numbers of one picture: values on a grid, row by row, or points after each layer."""
+    with precision(settings):
+        picture = str(settings["picture"])
+        if picture == "layers":
+            return _layers(settings)
+        latlon, x = _grid(float(settings["spacing"]))
+        places = {"lat": latlon[:, 0], "lon": latlon[:, 1]}
+        if picture == "irregular":
+            return {**places, "value": irregular_target(x, str(settings["target"]))}  # type: ignore[arg-type]
+        draw = _field(picture, settings).sample(key=jax.random.key(int(settings["seed"])))
+        wind = np.asarray(tangent_to_wind(x, draw(x)))
+        return {**places, "u": wind[:, 0], "v": wind[:, 1]}
+
+
+def _field(name: str, settings: Settings, variance: float = 1.0) -> Any:
+    levels = int(settings["levels"])
+    kernel = Matern(2.5, float(settings["lengthscale"]), variance)
+    fields: dict[str, Any] = {
+        "projected": lambda: ProjectedField(_SPACE, kernel, levels),
+        "frame": lambda: FrameField(_SPACE, kernel, levels, frame="east_north"),
+        "hodge": lambda: HodgeField(_SPACE, divergence=kernel, curl=kernel, levels=levels),
+    }
+    if name not in fields:
+        raise ValueError(f"picture must be layers, irregular or one of {', '.join(fields)}, got {name!r}")
+    return fields[name]()
+
+
+def _layers(settings: Settings) -> Numbers:
+    """Return where the layers of one draw of the prior take points, and the value of the output there."""
+    keys = jax.random.split(jax.random.key(int(settings["seed"])), int(settings["layers"]))
+    start = points = fibonacci_sphere(int(settings["n"]))
+    numbers: dict[str, Any] = {f"x0_{axis}": start[:, i] for i, axis in enumerate("xyz")}
+    for number, key in enumerate(keys[:-1], 1):
+        layer = Interdomain(_field("hodge", settings, float(settings["variance"])))
+        points = np.asarray(_SPACE.exp(points, layer.draw(key=key)(points)))
+        numbers |= {f"x{number}_{axis}": points[:, i] for i, axis in enumerate("xyz")}
+    kernel = Matern(2.5, float(settings["lengthscale"]), 1.0)
+    output = ScalarField(_SPACE, kernel, int(settings["levels"])).sample(key=keys[-1])
+    return {**numbers, "shallow": output(start), "deep": output(points)}
+
+
+def _grid(spacing: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the centers of the cells of a grid, latitudes outside, and as points."""
+    lat, lon = (np.arange(-half + spacing / 2.0, half, spacing) for half in (90.0, 180.0))
+    latlon = np.stack(np.meshgrid(lat, lon, indexing="ij"), axis=-1).reshape(-1, 2)
+    return latlon, np.asarray(latlon_to_sphere(latlon))
