@@ -149,7 +149,14 @@ def cluster(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen]]]:
     environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
 
     def start(kind: str, *options: str) -> subprocess.Popen:
-        command = [sys.executable, "-m", f"distributed.cli.dask_{kind}", "--scheduler-file", str(file), "--no-dashboard"]
+        command = [
+            sys.executable,
+            "-m",
+            f"distributed.cli.dask_{kind}",
+            "--scheduler-file",
+            str(file),
+            "--no-dashboard",
+        ]
         return subprocess.Popen([*command, *options], env=environment, stderr=subprocess.DEVNULL)
 
     with ExitStack() as stack:
@@ -194,5 +201,7 @@ def test_a_cluster_that_loses_a_worker_loses_no_cell(
 def test_a_scheduler_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
     monkeypatch.setattr("rdgp.experiments._cluster._PATIENCE", "1s")
-    with pytest.raises(ValueError, match=r"no Dask scheduler answers at tcp://127.0.0.1:9 .*start one or use --workers"):
+    with pytest.raises(
+        ValueError, match=r"no Dask scheduler answers at tcp://127.0.0.1:9 .*start one or use --workers"
+    ):
         run(cells([1]), Store(tmp_path), dask="tcp://127.0.0.1:9", say=QUIET.append)

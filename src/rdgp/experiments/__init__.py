@@ -5,6 +5,9 @@ defined here; the tasks call the library as a user would.
 """
 
 from rdgp.experiments._cells import run_cell
+from rdgp.experiments._claims import Claim, check_claims
+from rdgp.experiments._figures import draw_figures
+from rdgp.experiments._page import write_docs, write_results
 from rdgp.experiments._plans import EXPERIMENTS, PRESETS, Cell, Plan, choose, read_plan
 from rdgp.experiments._run import Report, run
 from rdgp.experiments._store import Store
@@ -13,11 +16,16 @@ __all__ = [
     "EXPERIMENTS",
     "PRESETS",
     "Cell",
+    "Claim",
     "Plan",
     "Report",
     "Store",
+    "check_claims",
     "choose",
+    "draw_figures",
     "read_plan",
     "run",
     "run_cell",
+    "write_docs",
+    "write_results",
 ]

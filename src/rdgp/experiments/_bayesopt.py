@@ -33,8 +33,8 @@ def _search(target: Any, budget: int, settings: Settings) -> np.ndarray:
     options: dict[str, Any] = {"surrogate": "auto" if surrogate == "shallow then deep" else surrogate}
     if surrogate == "shallow then deep":
         options["switch_at"] = int(settings["switch_at"])
-    if settings["preset"] != "default":
-        options["preset"] = settings["preset"]
+    if settings["options"] != "default":
+        options["preset"] = settings["options"]
     for name in ("field", "inducing", "layers"):
         if name in settings:
             options[name] = settings[name]

@@ -20,7 +20,9 @@ def run_on_cluster(cells: list[Cell], address: str, say: Callable[[str], None]) 
     try:
         client: Any = distributed.Client(address, timeout=_PATIENCE, set_as_default=False)
     except (OSError, ValueError) as error:
-        raise ValueError(f"no Dask scheduler answers at {address} ({failure(error)}); start one or use --workers") from None
+        raise ValueError(
+            f"no Dask scheduler answers at {address} ({failure(error)}); start one or use --workers"
+        ) from None
     try:
         workers = len(client.scheduler_info(n_workers=-1)["workers"])
         say(f"{address}: {workers} worker{'s'[: workers != 1]}" + ("" if workers else "; waiting for one to come"))

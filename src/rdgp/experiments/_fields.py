@@ -22,11 +22,15 @@ def run(settings: Settings) -> Numbers:
     with precision(settings):
         picture = str(settings["picture"])
         if picture == "layers":
-            return _layers(settings)
+            points, _ = _layers(settings, fibonacci_sphere(int(settings["n"])))
+            return {f"x{i}_{axis}": own[:, j] for i, own in enumerate(points) for j, axis in enumerate("xyz")}
         latlon, x = _grid(float(settings["spacing"]))
         places = {"lat": latlon[:, 0], "lon": latlon[:, 1]}
         if picture == "irregular":
             return {**places, "value": irregular_target(x, str(settings["target"]))}  # type: ignore[arg-type]
+        if picture == "sample":
+            points, output = _layers(settings, x)
+            return {**places, "shallow": output(x), "deep": output(points[-1])}
         draw = _field(picture, settings).sample(key=jax.random.key(int(settings["seed"])))
         wind = np.asarray(tangent_to_wind(x, draw(x)))
         return {**places, "u": wind[:, 0], "v": wind[:, 1]}
@@ -45,18 +49,15 @@ def _field(name: str, settings: Settings, variance: float = 1.0) -> Any:
     return fields[name]()
 
 
-def _layers(settings: Settings) -> Numbers:
-    """Return where the layers of one draw of the prior take points, and the value of the output there."""
+def _layers(settings: Settings, start: np.ndarray) -> tuple[list[np.ndarray], Any]:
+    """Return where the layers of one draw of a deep prior take points, and the draw of its output."""
     keys = jax.random.split(jax.random.key(int(settings["seed"])), int(settings["layers"]))
-    start = points = fibonacci_sphere(int(settings["n"]))
-    numbers: dict[str, Any] = {f"x0_{axis}": start[:, i] for i, axis in enumerate("xyz")}
-    for number, key in enumerate(keys[:-1], 1):
+    points = [start]
+    for key in keys[:-1]:
         layer = Interdomain(_field("hodge", settings, float(settings["variance"])))
-        points = np.asarray(_SPACE.exp(points, layer.draw(key=key)(points)))
-        numbers |= {f"x{number}_{axis}": points[:, i] for i, axis in enumerate("xyz")}
+        points.append(np.asarray(_SPACE.exp(points[-1], layer.draw(key=key)(points[-1]))))
     kernel = Matern(2.5, float(settings["lengthscale"]), 1.0)
-    output = ScalarField(_SPACE, kernel, int(settings["levels"])).sample(key=keys[-1])
-    return {**numbers, "shallow": output(start), "deep": output(points)}
+    return points, ScalarField(_SPACE, kernel, int(settings["levels"])).sample(key=keys[-1])
 
 
 def _grid(spacing: float) -> tuple[np.ndarray, np.ndarray]:

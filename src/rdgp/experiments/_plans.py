@@ -13,6 +13,7 @@ from typing import Any
 EXPERIMENTS = ("synthetic", "wind", "uci", "timing", "bayesopt", "fields")
 PRESETS = ("smoke", "quick", "paper")
 _NEEDS = {"data": "RDGP_DATA", "era5": "RDGP_ERA5"}  # what a grid may need, and the variable that says where it is
+_SAME_PROGRAM = ("seed", "month")  # settings that change numbers, not shapes
 _PLAIN = (str, int, float, bool)
 
 Setting = str | int | float | bool
@@ -34,8 +35,9 @@ class Cell:
 
     @property
     def group(self) -> str:
-        """What cells have in common that differ only in their seed, and so run the same programs."""
-        return _digest(self.experiment, {name: value for name, value in self.settings.items() if name != "seed"})
+        """What cells have in common that differ only in seed or month, and so run the same programs."""
+        same = {name: value for name, value in self.settings.items() if name not in _SAME_PROGRAM}
+        return _digest(self.experiment, same)
 
     def __str__(self) -> str:
         return " ".join(f"{name}={value}" for name, value in self.settings.items())

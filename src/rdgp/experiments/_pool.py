@@ -29,7 +29,7 @@ _KEPT = {  # of freed memory, so that large arrays are not asked of the system a
 def run_in_processes(cells: list[Cell], workers: int) -> Iterator[tuple[Cell, Record]]:
     """Run cells in so many processes and give their records as they come."""
     queue = Queue(cells)
-    with _one_thread_each():
+    with one_thread_each():
         pool = [_Worker() for _ in range(workers)]
         try:
             while any([worker.cell is not None or worker.take(queue) for worker in pool]):
@@ -147,7 +147,7 @@ def _work(connection: Connection) -> None:
 
 
 @contextmanager
-def _one_thread_each() -> Iterator[None]:
+def one_thread_each() -> Iterator[None]:
     """Set the variables that processes started meanwhile read: one thread for BLAS and for XLA, memory kept."""
     flags = os.environ.get("XLA_FLAGS", "")
     wanted = {

@@ -9,6 +9,7 @@ from typing import Any
 
 from rdgp.experiments._cells import run_cell
 from rdgp.experiments._plans import Cell
+from rdgp.experiments._pool import one_thread_each, run_in_processes
 from rdgp.experiments._store import Record, Store
 
 Finished = Iterator[tuple[Cell, Record]]
@@ -76,14 +77,13 @@ def _source(cells: list[Cell], workers: int | None, dask: str | None, say: Calla
     count = min(default_workers() if workers is None else workers, len(cells))
     if count <= 1:
         return _run_here(cells)
-    from rdgp.experiments._pool import run_in_processes
-
     return run_in_processes(cells, count)
 
 
 def _run_here(cells: Sequence[Cell]) -> Finished:
-    for cell in cells:
-        yield cell, run_cell(cell.experiment, cell.settings)
+    with one_thread_each():  # which XLA heeds if nothing has been computed yet
+        for cell in cells:
+            yield cell, run_cell(cell.experiment, cell.settings)
 
 
 def _print(line: str) -> None:

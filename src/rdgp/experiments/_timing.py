@@ -33,7 +33,7 @@ def run(settings: Settings) -> Numbers:
         "wall_ms": wall.mean(),
         "wall_ms_deviation": wall.std(),
         "first_cpu_seconds": first[1],
-        "inducing": int(chosen["num_inducing"]),
+        "inducing_variables": int(chosen["num_inducing"]),
         "points": min(len(split.x), int(settings.get("batch", 0)) or len(split.x)),
         "inputs": split.x.shape[1] if settings["model"] == "euclidean" else space.dim,
     }

@@ -10,9 +10,10 @@ from rdgp.fields import ScalarField
 from rdgp.kernels import Matern
 from rdgp.models import ExactGP
 from rdgp.spaces import Euclidean, Space, Sphere
+from rdgp.spectra import scalar_spectrum
 
-LEVELS = {4: 7, 6: 5, 8: 4}  # of the paper, by the number of inputs ...
-HARMONICS = {4: 336, 6: 294, 8: 210}  # ... and how many harmonics they have
+LEVELS = {4: 7, 6: 5, 8: 4}  # of the paper, by the number of inputs
+SMALL_LEVELS = {4: 5, 6: 4, 8: 3}
 _BIASES = (0.5, 1.0, 2.0, 4.0, 8.0)
 _SOME = 300  # training points that choose the bias
 
@@ -25,7 +26,7 @@ def run(settings: Settings) -> Numbers:
         mean = settings["training"] == "default"
         result = train(build(space, chosen, split.x, mean=mean), split, settings)
         numbers = scores(predict(result.model, split, settings), split.test_y)
-    return {**numbers, "bias": bias, "train": len(split.x), "test": len(split.test_x)}
+    return {**numbers, "bias_value": bias, "train": len(split.x), "test": len(split.test_x)}
 
 
 def load(settings: Settings) -> tuple[Split, Space, float]:
@@ -47,10 +48,10 @@ def lift(x: np.ndarray, bias: float) -> np.ndarray:
 
 
 def with_sizes(settings: Settings, dim: int) -> Settings:
-    """Add the paper's numbers of levels and of locations for a number of inputs."""
-    more = int(settings.get("more_levels", 0))
-    levels = int(settings.get("levels", 0)) or LEVELS[dim]
-    count = int(settings.get("num_inducing", 0)) or HARMONICS[dim]
+    """Add numbers of levels and of as many locations as there are harmonics."""
+    more, usual = int(settings.get("more_levels", 0)), SMALL_LEVELS if settings.get("size") == "small" else LEVELS
+    levels = int(settings.get("levels", 0)) or usual[dim]
+    count = int(settings.get("num_inducing", 0)) or scalar_spectrum(Sphere(dim), levels).num_features
     sizes = {"levels": levels, "output_levels": levels + more, "num_inducing": count}
     if settings["training"] == "default" and not settings.get("levels", 0):
         sizes |= {"levels": 0, "output_levels": 0}  # by the library
