@@ -1,9 +1,12 @@
 """Made-up winds and layers for figures and the report."""
 
 import numpy as np
+import pandas
 import xarray
 
 from rdgp.plotting._sphere import lattice, to_vectors
+from rdgp.spaces import Space
+from tests.cases import points
 
 
 def made_up_winds() -> tuple[xarray.Dataset, xarray.Dataset]:
@@ -39,3 +42,15 @@ def made_up_layers() -> list[np.ndarray]:
         moved = layers[-1] + np.cross(axis, layers[-1]) * np.cos(2.0 * layers[-1][:, :1])
         layers.append(moved / np.linalg.norm(moved, axis=-1, keepdims=True))
     return layers
+
+
+def made_up_trials(space: Space, count: int = 30) -> pandas.DataFrame:
+    """Return the table of a study as `study.history()` makes it, with failures and points that are pending."""
+    x = np.asarray(points(space, 0, count))
+    y = np.sin(3.0 * x[:, 0]) + x[:, -1]
+    state = np.where(np.arange(count) % 7 == 3, "failed", "done").astype(object)
+    state[-2:] = "pending"
+    columns = {f"x{i}": column for i, column in enumerate(x.T)}
+    values = np.where(state == "done", y, np.nan)
+    best = np.fmin.accumulate(values)
+    return pandas.DataFrame({"number": np.arange(count), "state": state, **columns, "y": values, "best": best})

@@ -1,6 +1,7 @@
 """The names of the package itself; `rdgp/__init__.py` looks them up here when they are first asked for."""
 
-from rdgp import datasets, metrics
+from rdgp import bayesopt, datasets, metrics
+from rdgp.bayesopt import Study
 from rdgp.fields import FrameField, HodgeField, ProjectedField, ScalarField, StackedField
 from rdgp.inference import FitResult, fit
 from rdgp.io import load, save
@@ -36,8 +37,10 @@ __all__ = [
     "Sphere",
     "StackedField",
     "StudentT",
+    "Study",
     "Torus",
     "WrappedGaussian",
+    "bayesopt",
     "datasets",
     "deep_gp",
     "euclidean_deep_gp",

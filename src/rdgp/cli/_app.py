@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 import rdgp
+from rdgp.cli import _study
 from rdgp.cli._demo import demo
 from rdgp.cli._pictures import plot, report
 from rdgp.cli._prediction import evaluate, predict
@@ -21,6 +22,11 @@ app = typer.Typer(
     **_PLAIN,  # type: ignore[arg-type]
 )
 data = typer.Typer(help="Get data.", epilog="Example: rdgp data sample -o wind.nc", **_PLAIN)  # type: ignore[arg-type]
+study = typer.Typer(
+    help="Optimize an experiment on a manifold: ask where to look, tell what came out.",
+    epilog="Example: rdgp study new study.json --space rotations",
+    **_PLAIN,  # type: ignore[arg-type]
+)
 
 _EXAMPLES: dict[Callable[..., Any], str] = {
     demo: "rdgp demo --output demo-output",
@@ -37,12 +43,24 @@ _DATA_EXAMPLES: dict[Callable[..., Any], str] = {
     era5: "rdgp data era5 --year 2010 --levels 500,850,1000 -o era5.nc",
     uci: "rdgp data uci yacht -o yacht.csv",
 }
+_STUDY_EXAMPLES: dict[Callable[..., Any], str] = {
+    _study.new: 'rdgp study new study.json --space "rotations*box:0,1" --direction maximize',
+    _study.ask: "rdgp study ask study.json --count 4",
+    _study.tell: "rdgp study tell study.json 0 -1.25 --noise-variance 0.01",
+    _study.best: "rdgp study best study.json",
+    _study.plot: "rdgp study plot study.json -o study.png",
+}
 
 for _function, _example in _EXAMPLES.items():
     app.command(epilog=f"Example: {_example}")(_function)
 for _function, _example in _DATA_EXAMPLES.items():
     data.command(epilog=f"Example: {_example}")(_function)
+for _function, _example in _STUDY_EXAMPLES.items():
+    # a negative value is no option
+    _settings = {"ignore_unknown_options": True} if _function is _study.tell else None
+    study.command(epilog=f"Example: {_example}", context_settings=_settings)(_function)
 app.add_typer(data, name="data")
+app.add_typer(study, name="study")
 
 
 def _print_version(asked: bool) -> bool:

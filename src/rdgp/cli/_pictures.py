@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import rdgp.estimators
     import rdgp.plotting
 
-_PICTURES = (".png", ".pdf", ".svg", ".jpg")
+PICTURES = (".png", ".pdf", ".svg", ".jpg")
 _SPREAD = 1000  # points that show what layers do to the sphere
 
 
@@ -36,7 +36,7 @@ def plot(
     debug: Debug = False,
 ) -> None:
     """Draw a map or a globe: arrows of the mean, color of the uncertainty."""
-    check_output(output, force, _PICTURES)
+    check_output(output, force, PICTURES)
     where = as_numbers(view, "--view")
     if where and (len(where) != 2 or not globe):
         raise ValueError(f"--view must be latitude,longitude and needs --globe, got {view!r}")

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from rdgp.core import Parameter, standard_normal
+from rdgp.core import Parameter, Prior, standard_normal
 from rdgp.likelihoods._likelihood import REAL_NUMBERS, Likelihood, Support, positive_number, variances
 
 _UNROLLED = 3  # up to this size elimination is written out: batches of small factorizations are slow on CPUs
@@ -22,8 +22,8 @@ class Gaussian(Likelihood):
     support: ClassVar[Support] = REAL_NUMBERS
     _noise_variance: Parameter
 
-    def __init__(self, noise_variance: float = 0.1) -> None:
-        self._noise_variance = positive_number(noise_variance, "noise_variance")
+    def __init__(self, noise_variance: float = 0.1, *, prior: Prior | None = None) -> None:
+        self._noise_variance = positive_number(noise_variance, "noise_variance", prior)
 
     @property
     def noise_variance(self) -> Float[Array, ""]:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from rdgp.core import Numbers, Parameter, as_float_array, check_finite, is_concrete
+from rdgp.core import Numbers, Parameter, Prior, as_float_array, check_finite, is_concrete
 
 
 class Support(NamedTuple):
@@ -68,9 +68,9 @@ class Likelihood(eqx.Module):
         return y
 
 
-def positive_number(value: Numbers, name: str) -> Parameter:
+def positive_number(value: Numbers, name: str, prior: Prior | None = None) -> Parameter:
     """Return one positive number that training may change, or raise."""
-    parameter = Parameter(value, name=name)
+    parameter = Parameter(value, name=name, prior=prior)
     if parameter.raw.ndim:
         raise ValueError(f"{name} must be one number, got {value}; it is shared by all coordinates")
     return parameter

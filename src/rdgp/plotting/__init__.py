@@ -1,4 +1,4 @@
-"""Pictures of fields on the globe, and a report in one HTML file.
+"""Pictures of fields on the globe and of optimizations, and a report in one HTML file.
 
 Figures are plain `matplotlib.figure.Figure` objects: save them with `figure.savefig("map.png")`. No setting of
 matplotlib is changed and nothing is downloaded. The report needs no extra package.
@@ -7,16 +7,27 @@ matplotlib is changed and nothing is downloaded. The report needs no extra packa
 from rdgp.plotting._diagnostics import Calibration, draw_calibration, draw_history
 from rdgp.plotting._displacement import draw_displacement
 from rdgp.plotting._maps import draw_globe, draw_map, draw_panels
+from rdgp.plotting._regret import draw_progress, draw_regret
 from rdgp.plotting._report import ReportContent, write_report
+from rdgp.plotting._search import Surface, draw_coordinates, draw_surfaces, draw_surrogate, draw_trials
+from rdgp.plotting._trials import surface_points
 
 __all__ = [
     "Calibration",
     "ReportContent",
+    "Surface",
     "draw_calibration",
+    "draw_coordinates",
     "draw_displacement",
     "draw_globe",
     "draw_history",
     "draw_map",
     "draw_panels",
+    "draw_progress",
+    "draw_regret",
+    "draw_surfaces",
+    "draw_surrogate",
+    "draw_trials",
+    "surface_points",
     "write_report",
 ]

@@ -1,0 +1,7 @@
+"""Bayesian optimisation on manifolds: ask for points, tell their values, resume at any time."""
+
+from rdgp.bayesopt import targets
+from rdgp.bayesopt._study import Study
+from rdgp.bayesopt._trial import Trial
+
+__all__ = ["Study", "Trial", "targets"]

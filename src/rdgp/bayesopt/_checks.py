@@ -1,0 +1,77 @@
+"""Checks of what a study is told."""
+
+from collections.abc import Mapping
+from typing import Any, get_args
+
+import jax
+import numpy as np
+from jaxtyping import Float
+
+from rdgp.bayesopt._options import AcquisitionName, FieldName, InducingName, PresetName, SurrogateName
+from rdgp.core import Numbers, check_count, compiled
+from rdgp.spaces import Space
+
+_NAMES = {
+    "direction": ("minimize", "maximize"),
+    "surrogate": get_args(SurrogateName),
+    "acquisition": (None, *get_args(AcquisitionName)),
+    "preset": (None, *get_args(PresetName)),
+    "field": (None, *get_args(FieldName)),
+    "inducing": (None, *get_args(InducingName)),
+}
+
+
+def check_names(settings: Mapping[str, Any]) -> None:
+    """Raise unless every setting is one of its names or a proper number."""
+    for name, known in _NAMES.items():
+        if settings[name] not in known:
+            raise ValueError(f"{name} must be one of {', '.join(map(str, known))}, got {settings[name]!r}")
+    check_count(settings["num_initial"], "num_initial", 2)
+    check_count(settings["seed"], "seed", 0)
+    if settings["switch_at"] is not None:
+        check_count(settings["switch_at"], "switch_at", 2)
+        if settings["surrogate"] == "shallow":
+            raise ValueError('switch_at needs surrogate="auto" or "deep", got "shallow"; leave one of them out')
+    if settings["layers"] is not None:
+        check_count(settings["layers"], "layers", 2)
+
+
+def check_value(y: Any) -> float | None:
+    """Return a value as a number, None if it is not finite, or raise if it is no number."""
+    if isinstance(y, jax.Array):
+        y = np.asarray(y)
+    if isinstance(y, np.ndarray) and y.size == 1:
+        y = y.reshape(()).item()
+    if isinstance(y, bool | np.bool_) or not isinstance(y, int | float | np.integer | np.floating):
+        raise ValueError(f"y must be one number, got {y!r}; use failed=True for a failed evaluation")
+    value = float(y)
+    return value if np.isfinite(value) else None
+
+
+def check_noise(noise_variance: float | None) -> float | None:
+    """Return a known variance of noise, or raise."""
+    if noise_variance is None:
+        return None
+    value = check_value(noise_variance)
+    if value is None or value < 0.0:
+        raise ValueError(
+            f"noise_variance must be a number of at least 0, got {noise_variance!r}; leave it out to learn it"
+        )
+    return value
+
+
+def check_point(space: Space, x: Numbers) -> Float[np.ndarray, "D"]:
+    """Return one point of a space, or raise an error that offers the nearest one."""
+    try:
+        point = np.asarray(x, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"a point of {space} is a list of {space.ambient_dim} numbers, got {x!r}") from None
+    if point.shape != (space.ambient_dim,):
+        raise ValueError(f"a point of {space} has {space.ambient_dim} numbers, got shape {point.shape}")
+    if not np.all(np.isfinite(point)):
+        raise ValueError(f"a point of {space} has finite numbers, got {point.tolist()}")
+    nearest = np.asarray(compiled(type(space)._nearest, space, jax.numpy.asarray(point)), float)
+    if not bool(space.contains(point)):
+        shown = [float(f"{value:.6g}") for value in nearest]
+        raise ValueError(f"{point.tolist()} is not on {space}; the nearest point is {shown}, tell that if it is meant")
+    return point

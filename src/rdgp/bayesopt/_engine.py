@@ -1,0 +1,246 @@
+"""From finished trials to the next point: fits, posteriors and searches, all functions of data, seed and memory."""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+from rdgp.bayesopt._models import (
+    deep_model,
+    fit_deep,
+    fit_shallow,
+    local_model,
+    on_top_of,
+    shallow_model,
+    shallow_starts,
+    with_parameters,
+)
+from rdgp.bayesopt._options import AcquisitionName, Options
+from rdgp.bayesopt._posterior import Observed, Posterior, bucket, condition, padded
+from rdgp.bayesopt._scaling import Scaling
+from rdgp.bayesopt._search import Votes, candidates_of, log_acquisition, search, search_draw
+from rdgp.core import compiled
+from rdgp.models import DeepGP
+from rdgp.optimize import Minima
+from rdgp.spaces import Space
+
+_NEAR = 48  # points that the surrogate of the region of trust sees
+_FEW_FAILURES = 3  # before the probability of failure steers the search
+_NOISY_DRAWS = 16
+_FAR_CANDIDATES = 1024
+_LOCAL_SIZES = (256, 256, 16, 20)
+_PILE = 0.05  # points of the region of trust nearer than this to a better one are left out elsewhere
+_HELD_OUT = 5  # every so many observations are held out when deep and shallow are compared
+
+_condition = eqx.filter_jit(condition)
+
+
+class Data(NamedTuple):
+    """What is known, in coordinates of the inner space; values as the user gave them."""
+
+    x: Float[np.ndarray, "n D"]
+    y: Float[np.ndarray, "n"]
+    noise: Float[np.ndarray, "n"]
+    pending: Float[np.ndarray, "m D"]
+    failed: Float[np.ndarray, "k D"]
+    local: Bool[np.ndarray, "n"]  # asked for in the region of trust
+
+    def thinned(self, sign: float) -> "Data":
+        """Leave out what the region of trust has piled up in one place, but for its best points.
+
+        A kernel with one lengthscale that has to follow them would call the rest of the space unknown.
+        """
+        kept = list(np.flatnonzero(~self.local))
+        for i in sorted(np.flatnonzero(self.local), key=lambda i: sign * self.y[i]):
+            if not kept or np.min(np.sum(np.square(self.x[kept] - self.x[i]), axis=1)) > _PILE**2:
+                kept.append(i)
+        rows = np.sort(kept)
+        return self._replace(x=self.x[rows], y=self.y[rows], noise=self.noise[rows], local=self.local[rows])
+
+
+class Fit(NamedTuple):
+    """A fitted surrogate, the scaling of its values and the padded data it is to be conditioned on."""
+
+    model: DeepGP
+    scaling: Scaling
+    observed: Observed
+
+
+class Memory:
+    """Where fits start: parameters of earlier fits, by name, and how many observations they have seen."""
+
+    def __init__(self, content: dict[str, Any] | None = None) -> None:
+        self.content: dict[str, Any] = {} if content is None else content
+
+    def start(self, name: str, size: int) -> Float[Array, "P"] | None:
+        """Return the parameters of the last fit, if there is one of the right size."""
+        held = self.content.get(name)
+        return jnp.asarray(held["parameters"], float) if held and len(held["parameters"]) == size else None
+
+    def is_of(self, name: str, count: int) -> bool:
+        """Tell whether the last fit saw just so many observations."""
+        return bool(name in self.content and self.content[name]["observations"] == count)
+
+    def keep(self, name: str, parameters: Float[Array, "P"], count: int) -> None:
+        """Remember a fit."""
+        self.content[name] = {"observations": count, "parameters": np.asarray(parameters, float).tolist()}
+
+
+class Engine:
+    """A way to choose points on a space; it holds no data."""
+
+    def __init__(self, space: Space, options: Options, acquisition: AcquisitionName, sign: float) -> None:
+        self.space, self.options, self.acquisition, self.sign = space, options, acquisition, sign
+        self.shallow = shallow_model(space, options)
+        self.cube, self.local = local_model(space.dim, options)
+        self.deep: DeepGP | None = None
+        self.sizes = (options.random, options.around, options.restarts, options.evaluations)
+
+    def scaled(self, data: Data, size: int | None = None) -> tuple[Scaling, Observed]:
+        """Scale the values and pad the data."""
+        scaling = Scaling.of(data.y, self.sign, standardize=self.options.standardize, bend=self.options.bend)
+        noise = data.noise * np.square(scaling.slope(data.y))
+        return scaling, padded(data.x, scaling.forward(data.y), noise, data.pending, size)
+
+    def fit(self, data: Data, memory: Memory, key: PRNGKeyArray, *, deep: bool, whole: bool = False) -> Fit:
+        """Fit a surrogate; the shallow one to thinned data, on which it is conditioned too unless on the `whole`."""
+        scaling, observed = self.scaled(data.thinned(self.sign))
+        shallow = with_parameters(self.shallow, _fitted("shallow", self.shallow, observed, memory, len(data.y)))
+        if deep or whole:
+            scaling, observed = self.scaled(data)
+        return Fit(self._deepened(shallow, observed, key) if deep else shallow, scaling, observed)
+
+    def _deepened(self, shallow: DeepGP, observed: Observed, key: PRNGKeyArray) -> DeepGP:
+        if self.deep is None:
+            self.deep = deep_model(self.space, self.options)
+        start = on_top_of(self.deep, shallow)
+        return fit_deep(start, observed, key, self.options.steps, self.options.paper_rate)
+
+    def posterior(self, fit: Fit, key: PRNGKeyArray) -> Posterior:
+        """Condition a fitted surrogate, for the acquisition in use."""
+        noisy = self.acquisition == "noisy_logei"
+        paths = self.options.paths if fit.model.hidden else 1
+        return _condition(fit.model, fit.observed, key, paths, (1 if fit.model.hidden else _NOISY_DRAWS) * noisy)
+
+    def votes(self, data: Data) -> Votes:
+        """Return how evaluations ended and where; without votes until there are a few failures."""
+        x = np.concatenate([data.x, data.failed])
+        count, total, size = len(data.x), len(x), bucket(len(x))
+        index = np.arange(size)
+        voting = len(data.failed) >= _FEW_FAILURES
+        reach = float(np.clip(total ** (-1.0 / self.space.dim), 0.05, 0.5))
+        points = np.concatenate([x, np.repeat(x[:1], size - total, axis=0)])
+        succeeded, failed = (index < count) & voting, (index >= count) & (index < total) & voting
+        return Votes(jnp.asarray(points, float), jnp.asarray(succeeded), jnp.asarray(failed), jnp.asarray(reach))
+
+    def propose(
+        self, fit: Fit, data: Data, best: Float[np.ndarray, "D"], key: PRNGKeyArray
+    ) -> Float[np.ndarray, "R D"]:
+        """Return candidates for the next point anywhere on the space, the best first."""
+        posterior, votes = self.posterior(fit, key), self.votes(data)
+        candidates = candidates_of(self.space, best, key, self.sizes)
+        if self.acquisition == "thompson":
+            found = search_draw(self.space, posterior, fit.observed, votes, candidates, key, self.sizes)
+        else:
+            plain = jnp.asarray(self.acquisition == "ei")
+            found = search(self.space, plain, posterior, votes, candidates, self.sizes)
+        return _sorted(found)
+
+    def propose_near(
+        self, data: Data, memory: Memory, best: int, radius: float, key: PRNGKeyArray
+    ) -> Float[np.ndarray, "R D"]:
+        """Return candidates from the region of trust around an observation, the best first."""
+        center = jnp.asarray(data.x[best], float)
+        every = np.concatenate([data.x, data.pending])
+        size = bucket(len(every))
+        stacked = jnp.asarray(np.concatenate([every, np.repeat(every[:1], size - len(every), axis=0)]), float)
+        flat = np.asarray(_flatten(self.space, center, stacked), float)[: len(every)] / radius
+        seen, pending = flat[: len(data.x)], flat[len(data.x) :]
+        near = np.argsort(np.linalg.norm(seen, axis=1), kind="stable")[:_NEAR]
+        closest = np.argsort(np.linalg.norm(pending, axis=1), kind="stable")[: 64 - _NEAR]
+        there = Data(seen[near], data.y[near], data.noise[near], pending[closest], flat[:0], data.local[near])
+        _, observed = self.scaled(there)
+        parameters = _fitted("local", self.local, observed, memory, len(data.y))
+        posterior = _condition(with_parameters(self.local, parameters), observed, key, 1, 0)
+        nobody = jnp.zeros(observed.x.shape[0], bool)
+        votes = Votes(observed.x, nobody, nobody, jnp.ones(()))
+        candidates = candidates_of(self.cube, np.zeros(self.space.dim), key, _LOCAL_SIZES)
+        found = search(self.cube, jnp.asarray(False), posterior, votes, candidates, _LOCAL_SIZES)
+        return np.asarray(_unflatten(self.space, center, radius * jnp.asarray(_sorted(found))), float)
+
+    def propose_far(self, data: Data, key: PRNGKeyArray) -> Float[np.ndarray, "R D"]:
+        """Return candidates far from everything that was tried, the farthest first."""
+        tried = np.concatenate([data.x, data.pending, data.failed])
+        size = bucket(len(tried))
+        tried = np.concatenate([tried, np.repeat(tried[:1], size - len(tried), axis=0)])
+        candidates = self.space.random(_FAR_CANDIDATES, key=key)
+        distance = np.asarray(compiled(_nearest_distance, self.space, candidates, jnp.asarray(tried, float)))
+        return np.asarray(candidates, float)[np.argsort(-distance, kind="stable")]
+
+    def prefers_deep(self, data: Data, memory: Memory, key: PRNGKeyArray) -> bool:
+        """Tell whether the deep surrogate predicts held-out observations better than the shallow one."""
+        kept = np.arange(len(data.y)) % _HELD_OUT != _HELD_OUT - 1
+        _, observed = self.scaled(data._replace(pending=data.pending[:0]), bucket(len(data.y) + len(data.pending)))
+        mask = jnp.asarray(np.concatenate([kept, np.zeros(observed.x.shape[0] - kept.size, bool)]))
+        training = observed._replace(seen=mask)
+        shallow = with_parameters(self.shallow, _fitted("shallow", self.shallow, training, Memory(memory.content), -1))
+        deep = self._deepened(shallow, training, key)
+        scores = [
+            float(_held_out(model, training, observed.seen & ~mask, observed.y, key, paths))
+            for model, paths in ((shallow, 1), (deep, self.options.paths))
+        ]
+        return scores[1] > scores[0]
+
+
+def _sorted(found: Minima) -> Float[np.ndarray, "R D"]:
+    """Return the ends of searches, the best first."""
+    return np.asarray(found.points, float)[np.argsort(np.asarray(found.values), kind="stable")]
+
+
+def _fitted(name: str, model: DeepGP, observed: Observed, memory: Memory, count: int) -> Float[Array, "P"]:
+    """Fit a shallow surrogate, from its last parameters among others, unless those are of the same data."""
+    starts = shallow_starts(model)
+    last = memory.start(name, starts.shape[1])
+    if last is not None and memory.is_of(name, count):
+        return last
+    found = fit_shallow(model, observed, jnp.concatenate([starts, (starts[0] if last is None else last)[None]]))
+    if count >= 0:
+        memory.keep(name, found, count)
+    return found
+
+
+def _nearest_distance(space: Space, x: Float[Array, "R D"], tried: Float[Array, "N D"]) -> Float[Array, "R"]:
+    each = jax.vmap(lambda point: jnp.min(space._distance(jnp.broadcast_to(point, tried.shape), tried)))
+    return each(x)
+
+
+@eqx.filter_jit
+def _flatten(space: Space, center: Float[Array, "D"], x: Float[Array, "N D"]) -> Float[Array, "N d"]:
+    return space._log(jnp.broadcast_to(center, x.shape), x) @ space._frame(center)
+
+
+@eqx.filter_jit
+def _unflatten(space: Space, center: Float[Array, "D"], flat: Float[Array, "N d"]) -> Float[Array, "N D"]:
+    v = flat @ space._frame(center).T
+    return space._exp(jnp.broadcast_to(center, v.shape), v)
+
+
+@eqx.filter_jit
+def _held_out(
+    model: DeepGP, training: Observed, held: Array, y: Float[Array, "N"], key: PRNGKeyArray, paths: int
+) -> Float[Array, ""]:
+    """Return the log density of held-out observations, point by point."""
+    mean, variance = condition(model, training, key, paths, 0).mixture(training.x)
+    variance = variance + training.noise + model.noise_variance
+    members = -0.5 * (jnp.square(y - mean) / variance + jnp.log(2.0 * jnp.pi * variance))
+    density = jax.scipy.special.logsumexp(members, axis=0) - jnp.log(mean.shape[0])
+    return jnp.sum(jnp.where(held, density, 0.0))
+
+
+@eqx.filter_jit
+def acquisition_at(space: Space, posterior: Posterior, votes: Votes, x: Float[Array, "R D"]) -> Float[Array, "R"]:
+    """Return the log of expected improvement, and of success, at points."""
+    return log_acquisition(x, space, posterior, votes)

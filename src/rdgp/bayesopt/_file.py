@@ -1,0 +1,135 @@
+"""The file of a study: readable JSON, written whole or not at all, and open in one process at a time."""
+
+import json
+import os
+import weakref
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+
+import rdgp
+from rdgp.bayesopt._trial import Trial
+from rdgp.io._file import write_atomically
+from rdgp.spaces import Box, Product, Rotations, Space, Sphere, Torus
+
+FORMAT, VERSION = "rdgp-study", 1
+_STATES, _ORIGINS = ("pending", "done", "failed"), ("initial", "global", "local", "explore", "told")
+
+
+def space_to_json(space: Space) -> dict[str, Any]:
+    """Describe a space."""
+    if isinstance(space, Product):
+        return {"type": "Product", "factors": [space_to_json(factor) for factor in space.factors]}
+    if isinstance(space, Box):
+        return {"type": "Box", "lower": list(space.lower), "upper": list(space.upper)}
+    if isinstance(space, Sphere):
+        return {"type": "Sphere", "d": space.d}
+    return {"type": "Torus", "n": space.n} if isinstance(space, Torus) else {"type": "Rotations"}
+
+
+def space_from_json(described: Mapping[str, Any]) -> Space:
+    """Build the space that was described."""
+    kind = described["type"]
+    if kind == "Product":
+        return Product(*(space_from_json(factor) for factor in described["factors"]))
+    if kind == "Box":
+        return Box(described["lower"], described["upper"])
+    if kind == "Sphere":
+        return Sphere(described["d"])
+    if kind == "Torus":
+        return Torus(described["n"])
+    if kind == "Rotations":
+        return Rotations()
+    raise ValueError(f"it names an unknown space, {kind!r}")
+
+
+def trial_to_json(trial: Trial) -> dict[str, Any]:
+    """Describe a trial."""
+    return {
+        "number": trial.number,
+        "state": trial.state,
+        "x": trial.x.tolist(),
+        "y": trial.y,
+        "noise_variance": trial.noise_variance,
+        "origin": trial.origin,
+    }
+
+
+def trial_from_json(described: Mapping[str, Any], number: int, dim: int) -> Trial:
+    """Build the trial that was described, or raise if it makes no sense."""
+    x = np.asarray(described["x"], dtype=float)
+    y, state, origin = described["y"], described["state"], described["origin"]
+    valued = isinstance(y, int | float) and bool(np.isfinite(y))
+    if x.shape != (dim,) or not np.all(np.isfinite(x)) or described["number"] != number:
+        raise ValueError(f"trial {number} has no proper point or number")
+    if state not in _STATES or origin not in _ORIGINS or valued != (state == "done"):
+        raise ValueError(f"trial {number} has no proper state and value")
+    return Trial(number, x, float(y) if valued else None, state, described["noise_variance"], origin)
+
+
+def write_study(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a study's content."""
+    head = {"format": FORMAT, "version": VERSION, "rdgp": rdgp.__version__}
+    rows = content["trials"]
+    rest = json.dumps({**head, **{key: value for key, value in content.items() if key != "trials"}}, indent=2)
+    trials = ",\n".join("    " + json.dumps(row, allow_nan=False) for row in rows)
+    text = f'{rest[:-2]},\n  "trials": [\n{trials}\n  ]\n}}\n'
+    write_atomically(path, text.encode())
+
+
+def read_study(path: Path) -> dict[str, Any]:
+    """Read a study's content, or raise an error that says what is wrong with the file; it is left as it is."""
+    if not path.exists():
+        raise FileNotFoundError(f"there is no study at {path}; create it with Study(space, path=...)")
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(
+            f"cannot load {path}: the file is damaged ({error}); restore a copy, it was left as it is"
+        ) from None
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise ValueError(f"cannot load {path}: it is not a study of rdgp; pass a file written by Study.save")
+    version = content.get("version")
+    if not isinstance(version, int) or version > VERSION:
+        raise ValueError(
+            f"cannot load {path}: it was written by a newer rdgp ({content.get('rdgp')}, format {version}; this is "
+            f"rdgp {rdgp.__version__}, which reads format {VERSION}); upgrade rdgp"
+        )
+    return content
+
+
+class Lock:
+    """A claim on a study's file, which ends with `release`, with the object or with the process."""
+
+    def __init__(self, path: Path) -> None:
+        target = Path(os.path.realpath(path))
+        if not target.parent.is_dir():
+            raise ValueError(f"cannot save {path}: there is no folder {target.parent}; create it first")
+        file = open(target.with_name(f".{target.name}.lock"), "a+", encoding="utf-8")  # noqa: SIM115 - held open
+        if not _claim(file):
+            file.seek(0)
+            owner = file.read().strip()
+            file.close()
+            raise ValueError(
+                f"{path} is in use by process {owner or 'unknown'}; wait for it or end it, or close() its study; to "
+                "look only, use Study.load(path, read_only=True)"
+            )
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        self.release = weakref.finalize(self, file.close)
+
+
+def _claim(file: TextIO) -> bool:
+    """Lock a file for this process if nobody has; the system frees it when the process dies."""
+    try:
+        import fcntl
+    except ImportError:  # no such locks on this system
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,209 @@
+"""Studies: ask and tell in any order, failures, files, and what a second process sees."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from jax._src import test_util
+
+from rdgp.bayesopt import Study, Trial
+from rdgp.bayesopt._inner import inner_space
+from rdgp.bayesopt._posterior import bucket
+from rdgp.bayesopt._region import Step, follow
+from rdgp.spaces import Box, Product, Rotations, Sphere, Torus
+
+pytestmark = pytest.mark.xdist_group("study")  # one worker compiles what they share
+
+SPACE = Sphere(2)
+GOAL = np.array([0.48, 0.6, 0.64])
+RANDOM = {"num_initial": 100, "surrogate": "shallow"}  # asks for random points only, which compiles nothing
+
+
+def cone(x: np.ndarray) -> float:
+    return float(np.linalg.norm(x - GOAL))
+
+
+@pytest.fixture(scope="module")
+def study() -> Study:
+    return Study(SPACE, surrogate="shallow", seed=3).run(cone, 24)
+
+
+def test_a_study_finds_the_minimum(study: Study) -> None:
+    assert study.best().y < 0.02
+    assert {trial.origin for trial in study.trials} == {"initial", "global", "explore", "local"}
+    assert all(bool(SPACE.contains(trial.x)) for trial in study.trials)
+
+
+def test_asking_on_compiles_nothing_new_and_never_repeats(study: Study) -> None:
+    again = Study(SPACE, surrogate="shallow", seed=4).run(cone, 14)
+    with test_util.count_jit_compilation_cache_miss() as misses:
+        batch = again.ask(4)
+        again.tell(batch[2], cone(batch[2].x))
+        again.run(cone, 2)
+    assert misses() == 0
+    points = np.array([trial.x for trial in again.trials])
+    apart = np.linalg.norm(points[:, None] - points[None], axis=-1) + np.eye(len(points))
+    assert apart.min() > 1e-6
+    assert [trial.state for trial in again.trials[14:18]] == ["pending", "pending", "done", "pending"]
+
+
+def test_a_hundred_trials_take_two_sizes_of_data() -> None:
+    assert {bucket(count) for count in range(1, 106)} == {64, 128}
+
+
+def test_prediction_is_in_units_of_y(study: Study) -> None:
+    points = np.array([trial.x for trial in study.trials])
+    law = study.predict(points)
+    values = np.array([trial.y for trial in study.trials])
+    np.testing.assert_allclose(law.mean, values, atol=0.1)
+    assert np.all(law.variance >= 0.0)
+    assert study.best("posterior").y < 0.1
+    assert np.all(np.isfinite(study.acquisition_at(points)))
+
+
+def test_a_loaded_study_goes_on_as_if_never_interrupted(tmp_path: Path) -> None:
+    path = tmp_path / "study.json"
+    whole = Study(SPACE, surrogate="shallow", seed=5).run(cone, 16)
+    first = Study(SPACE, surrogate="shallow", seed=5, path=path).run(cone, 11)
+    pending = first.ask()
+    first.predict(SPACE.random(24, key=jax.random.key(0)))  # leaves no trace
+    first.close()
+    second = Study.load(path)
+    second.tell(second.trials[pending.number], cone(pending.x))
+    second.run(cone, 4)
+    for ours, theirs in zip(second.trials, whole.trials, strict=True):
+        np.testing.assert_array_equal(ours.x, theirs.x)
+        assert (ours.y, ours.state, ours.origin) == (theirs.y, theirs.state, theirs.origin)
+
+
+def test_maximizing_is_minimizing_the_negative(study: Study) -> None:
+    other = Study(SPACE, direction="maximize", surrogate="shallow", seed=3).run(lambda x: -cone(x), 12)
+    for ours, theirs in zip(other.trials, study.trials, strict=False):
+        np.testing.assert_allclose(ours.x, theirs.x, atol=1e-6)
+    assert other.best().y == max(trial.y for trial in other.trials)
+
+
+def test_values_are_told_in_any_order_and_of_any_point() -> None:
+    study = Study(SPACE, **RANDOM)
+    a, b = study.ask(2)
+    told = study.tell(b, 2)
+    assert (told.number, told.y, told.state) == (1, 2.0, "done")
+    own = study.tell(GOAL, np.float32(0.5), noise_variance=0.01)
+    assert (own.number, own.origin, own.noise_variance) == (2, "told", 0.01)
+    study.tell(a, np.array([1.0]))
+    assert study.best().number == 2
+    assert all(isinstance(trial, Trial) for trial in study.trials)
+
+
+def test_failures_are_kept_and_never_become_numbers() -> None:
+    study = Study(SPACE, **RANDOM)
+    values = iter([np.nan, np.inf, None, 1.0])
+
+    def sometimes(x: np.ndarray) -> float:
+        value = next(values)
+        if value is None:
+            raise RuntimeError("the robot fell")
+        return value
+
+    study.run(sometimes, 4, catch=(RuntimeError,))
+    study.tell(study.ask(), failed=True)
+    assert [trial.state for trial in study.trials] == ["failed", "failed", "failed", "done", "failed"]
+    assert [trial.y for trial in study.trials] == [None, None, None, 1.0, None]
+    data, votes = study._data(), study._engine.votes(study._data())
+    assert (len(data.y), len(data.failed), int(votes.failed.sum())) == (1, 4, 4)
+    with pytest.raises(RuntimeError, match="fell"):
+        study.run(lambda _: (_ for _ in ()).throw(RuntimeError("the robot fell")), 1)
+    assert study.trials[-1].state == "pending"
+
+
+def test_failures_steer_the_search_away(study: Study) -> None:
+    other = Study(SPACE, surrogate="shallow", seed=3)
+    for trial in study.trials[:12]:
+        other.tell(trial.x, trial.y)
+    center = GOAL
+    for angle in range(4):
+        x = center + 0.03 * np.array([np.cos(angle), np.sin(angle), 0.0])
+        other.tell(x / np.linalg.norm(x), failed=True)
+    before = Study(SPACE, surrogate="shallow", seed=3)
+    for trial in study.trials[:12]:
+        before.tell(trial.x, trial.y)
+    points = np.array([GOAL, -GOAL])
+    change = other.acquisition_at(points) - before.acquisition_at(points)
+    assert change[0] < -0.3
+    assert abs(change[1]) < 0.05
+
+
+def test_history_is_a_table() -> None:
+    study = Study(SPACE, **RANDOM)
+    for value in (3.0, 1.0, 2.0):
+        study.tell(study.ask(), value)
+    study.tell(study.ask(), failed=True)
+    study.ask()
+    table = study.history()
+    assert list(table.columns) == ["number", "state", "x0", "x1", "x2", "y", "noise_variance", "best"]
+    assert table["best"].tolist() == [3.0, 1.0, 1.0, 1.0, 1.0]
+    assert table["state"].tolist() == ["done"] * 3 + ["failed", "pending"]
+
+
+def test_callbacks_and_the_clock_stop_a_run() -> None:
+    study = Study(SPACE, **RANDOM).run(cone, 10, callbacks=[lambda _, trial: trial.number >= 2])
+    assert len(study.trials) == 3
+    assert len(study.run(cone, 10, timeout=0.0).trials) <= 4
+
+
+def test_a_killed_process_loses_at_most_the_trial_in_flight(tmp_path: Path) -> None:
+    path = tmp_path / "study.json"
+    code = (
+        "import os, sys; from rdgp.bayesopt import Study; from rdgp.spaces import Sphere\n"
+        f"study = Study(Sphere(2), num_initial=100, path={str(path)!r})\n"
+        "study.run(lambda x: float(x[0]), 3)\n"
+        "study.run(lambda x: os.kill(os.getpid(), 9), 1)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=False, timeout=300)
+    assert done.returncode == -9
+    study = Study.load(path)  # the dead process holds no lock
+    assert [trial.state for trial in study.trials] == ["done", "done", "done", "pending"]
+    assert not list(tmp_path.glob("*.tmp"))
+
+
+def test_a_file_is_open_once(tmp_path: Path) -> None:
+    path = tmp_path / "study.json"
+    study = Study(SPACE, path=path, **RANDOM)
+    study.tell(study.ask(), 1.0)
+    with pytest.raises(ValueError, match=r"in use by process \d+"):
+        Study.load(path)
+    looked = Study.load(path, read_only=True)
+    looked.tell(looked.ask(), 2.0)
+    study.close()
+    assert len(Study.load(path).trials) == 1
+
+
+def test_saved_equals_loaded_on_every_space(tmp_path: Path) -> None:
+    for i, space in enumerate([Torus(2), Rotations(), Product(Sphere(3), Box([0.0, -1.0], [10.0, 1.0]))]):
+        study = Study(space, direction="maximize", seed=i, **RANDOM)
+        study.tell(study.ask(), 1.0, noise_variance=0.1)
+        study.save(tmp_path / f"{i}.json")
+        loaded = Study.load(tmp_path / f"{i}.json")
+        assert (loaded.space, loaded.direction) == (space, "maximize")
+        np.testing.assert_array_equal(loaded.trials[0].x, study.trials[0].x)
+        np.testing.assert_array_equal(loaded.ask().x, study.ask().x)
+
+
+def test_points_travel_to_the_inner_space_and_back() -> None:
+    space = Product(Rotations(), Box([-3.0, 5.0], [1.0, 6.0]))
+    inner = inner_space(space)
+    x = np.asarray(space.random(5, key=jax.random.key(0)))
+    assert np.all(inner.space.contains(inner.inward(x)))
+    np.testing.assert_allclose(inner.outward(inner.inward(x)), x, atol=1e-12)
+
+
+def test_the_region_of_trust_shrinks_grows_and_moves() -> None:
+    near, far = np.array([0.0, 0.0, 1.0]), np.array([1.0, 0.0, 0.0])
+    steps = [Step(near, 1.0, False), Step(near, 2.0, True), Step(near, 2.0, True)]
+    small = follow(SPACE, steps)
+    assert (small.best, small.radius) == (0, pytest.approx(0.5 * 0.5 ** (2.0 / 3.0)))
+    assert follow(SPACE, [*steps, Step(near, 0.5, True)]).radius > small.radius
+    assert follow(SPACE, [*steps * 4, Step(far, 0.0, False)]).radius == pytest.approx(0.5)

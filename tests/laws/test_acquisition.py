@@ -1,0 +1,79 @@
+"""Expected improvement and its logarithm, against quadrature and against each other."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from rdgp.bayesopt._acquisition import log_expected_improvement, log_improvement
+from rdgp.bayesopt._scaling import Scaling
+from rdgp.bayesopt._search import Votes, log_success
+from rdgp.spaces import Sphere
+
+
+def reference(z: float) -> float:
+    """Return log h(z) = log of the integral of u φ(u - z) over u > 0, the exponent's largest part taken out."""
+    value, _ = integrate.quad(lambda u: u * np.exp(-0.5 * u * u + u * z), 0.0, max(40.0 + z, 40.0 / max(-z, 1.0)))
+    return float(np.log(value) - 0.5 * z * z - 0.5 * np.log(2.0 * np.pi))
+
+
+@pytest.mark.parametrize("z", [-30.0, -20.5, -19.5, -8.0, -3.0, -1.01, -0.99, 0.0, 1.5, 6.0])
+def test_log_improvement_is_that_of_quadrature(z: float) -> None:
+    assert float(log_improvement(jnp.asarray(z))) == pytest.approx(reference(z), rel=1e-8, abs=1e-8)
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+def test_log_improvement_and_its_slope_stay_finite(dtype: type) -> None:
+    z = jnp.asarray([-1e4, -1e3, -20.0, -1.0, 0.0, 10.0], dtype)
+    value, slope = log_improvement(z), jax.vmap(jax.grad(log_improvement))(z)
+    assert np.all(np.isfinite(value))
+    assert np.all(np.isfinite(slope))
+    assert np.all(np.diff(value) > 0.0)
+    np.testing.assert_allclose(slope[:2], -z[:2], rtol=1e-2)
+
+
+def test_the_slope_is_that_of_the_value() -> None:
+    z = jnp.asarray([-25.0, -10.0, -1.5, -0.5, 2.0])
+    step = 1e-5
+    difference = (log_improvement(z + step) - log_improvement(z - step)) / (2.0 * step)
+    np.testing.assert_allclose(jax.vmap(jax.grad(log_improvement))(z), difference, rtol=1e-5)
+
+
+def test_a_mixture_averages_improvements_and_not_their_logs() -> None:
+    mean, variance = jnp.asarray([[0.0], [3.0]]), jnp.asarray([[1.0], [0.01]])
+    best = jnp.asarray([[-0.5], [-0.5]])
+    found = float(log_expected_improvement(mean, variance, best)[0])
+    z = -0.5
+    one = stats.norm.pdf(z) + z * stats.norm.cdf(z)
+    assert found == pytest.approx(np.log(one / 2.0), abs=1e-10)
+
+
+def test_success_is_likely_where_nothing_failed() -> None:
+    x = jnp.asarray([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    failed = jnp.asarray([True, True, False])
+    votes = Votes(x.at[1].set(x[0]), ~failed, failed, jnp.asarray(0.3))
+    chance = np.exp(log_success(Sphere(2), x, votes))
+    assert chance[0] == pytest.approx(1.0 / 3.0, abs=1e-3)
+    assert chance[1] > 0.95
+    assert chance[2] > 0.95
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_scaling_goes_forth_and_back(sign: float) -> None:
+    y = np.array([-3.0, 0.1, 0.2, 0.4, 7.0, 1e5])
+    scaling = Scaling.of(y, sign, standardize=True, bend=True)
+    z = scaling.forward(y)
+    np.testing.assert_allclose(scaling.backward(z), y, rtol=1e-9)
+    assert np.array_equal(np.argsort(z), np.argsort(sign * y))
+    step = 1e-6
+    slope = np.abs(scaling.forward(y + step) - scaling.forward(y - step)) / (2.0 * step)
+    np.testing.assert_allclose(scaling.slope(y)[:5], slope[:5], rtol=1e-4)
+    mean, variance = scaling.moments(z, np.full(6, 1e-8))
+    np.testing.assert_allclose(mean, y, rtol=1e-4)
+    np.testing.assert_allclose(variance, 1e-8 / scaling.slope(y) ** 2, rtol=1e-3)
+
+
+def test_values_that_are_all_equal_scale_to_zero() -> None:
+    y = np.full(4, 2.5)
+    assert np.array_equal(Scaling.of(y, 1.0, standardize=True, bend=True).forward(y), np.zeros(4))
