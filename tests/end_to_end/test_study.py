@@ -10,9 +10,12 @@ import pytest
 from jax._src import test_util
 
 from rdgp.bayesopt import Study, Trial
+from rdgp.bayesopt._engine import Memory
 from rdgp.bayesopt._inner import inner_space
-from rdgp.bayesopt._posterior import bucket
+from rdgp.bayesopt._posterior import Posterior, bucket
 from rdgp.bayesopt._region import Step, follow
+from rdgp.core import compiled
+from rdgp.models import ExactGP
 from rdgp.spaces import Box, Product, Rotations, Sphere, Torus
 
 pytestmark = pytest.mark.xdist_group("study")  # one worker compiles what they share
@@ -52,6 +55,19 @@ def test_asking_on_compiles_nothing_new_and_never_repeats(study: Study) -> None:
 
 def test_a_hundred_trials_take_two_sizes_of_data() -> None:
     assert {bucket(count) for count in range(1, 106)} == {64, 128}
+
+
+def test_padding_changes_nothing(study: Study) -> None:
+    engine, data = study._engine, study._data()
+    fit = engine.fit(data, Memory(), jax.random.key(0), deep=False, whole=True)
+    x = SPACE.random(768, key=jax.random.key(1))
+    mean, variance = compiled(Posterior.mixture, engine.posterior(fit, jax.random.key(0)), x)
+    field, count = fit.model.output, len(data.y)
+    exact = ExactGP(field, float(fit.model.noise_variance))
+    offset = float(fit.model.mean.value)
+    law = exact.condition(data.x, np.asarray(fit.observed.y)[:count] - offset).predict(x)
+    np.testing.assert_allclose(mean[0], law.mean + offset, atol=1e-6)
+    np.testing.assert_allclose(variance[0], law.variance, atol=1e-6)
 
 
 def test_prediction_is_in_units_of_y(study: Study) -> None:
@@ -205,5 +221,16 @@ def test_the_region_of_trust_shrinks_grows_and_moves() -> None:
     steps = [Step(near, 1.0, False), Step(near, 2.0, True), Step(near, 2.0, True)]
     small = follow(SPACE, steps)
     assert (small.best, small.radius) == (0, pytest.approx(0.5 * 0.5 ** (2.0 / 3.0)))
-    assert follow(SPACE, [*steps, Step(near, 0.5, True)]).radius > small.radius
+    step = np.array([np.sin(0.3), 0.0, np.cos(0.3)])
+    assert follow(SPACE, [*steps, Step(step, 0.5, True)]).radius == pytest.approx(0.6, abs=0.11)
     assert follow(SPACE, [*steps * 4, Step(far, 0.0, False)]).radius == pytest.approx(0.5)
+
+
+def test_a_deep_study_asks_and_predicts(study: Study) -> None:
+    deep = Study(SPACE, surrogate="deep", field="projected", seed=3)
+    for trial in study.trials[:12]:
+        deep.tell(trial.x, trial.y)
+    trial = deep.ask()
+    assert trial.origin == "global"
+    assert bool(SPACE.contains(trial.x))
+    assert deep._fit().model.hidden

@@ -48,7 +48,7 @@ def check_value(y: Any) -> float | None:
     return value if np.isfinite(value) else None
 
 
-def check_noise(noise_variance: float | None) -> float | None:
+def check_noise(noise_variance: Numbers | None) -> float | None:
     """Return a known variance of noise, or raise."""
     if noise_variance is None:
         return None

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import cho_solve
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Key, PRNGKeyArray
 
 from rdgp.core import jittered_cholesky, solve_lower, standard_normal
 from rdgp.fields import ScalarField
@@ -79,7 +79,7 @@ class Posterior(eqx.Module):
     """P draws of the hidden layers, and for each of them A functions through the data (one unless noise is drawn)."""
 
     model: DeepGP
-    keys: PRNGKeyArray
+    keys: Key[Array, "P"]
     points: Float[Array, "P N D"]
     inverse: Float[Array, "P N N"]  # of the factor
     solution: Float[Array, "P A N"]
@@ -124,9 +124,8 @@ def condition(model: DeepGP, data: Observed, key: PRNGKeyArray, paths: int, draw
         path = model.lead(key, data.x).x
         factor = jittered_cholesky(masked_kernel(model, path, data.noise, data.seen))
         solution = cho_solve((factor, True), centered)
-        everything = jittered_cholesky(masked_kernel(model, path, data.noise, data.seen | data.pending))
-        inverse = solve_lower(everything, jnp.eye(path.shape[0], dtype=path.dtype))
         known = data.seen | data.pending
+        inverse = _inverse_of(jittered_cholesky(masked_kernel(model, path, data.noise, known)), known)
         kernel = jnp.where(known[:, None] & known, output_field(model).prior.covariance(path, path), 0.0)
         mean = kernel @ solution
         if not draws:
@@ -140,6 +139,12 @@ def condition(model: DeepGP, data: Observed, key: PRNGKeyArray, paths: int, draw
     best = jnp.min(jnp.where(seen, values, jnp.inf), axis=-1) + offset
     best = jnp.broadcast_to(best, solution.shape[:2])
     return Posterior(model, keys, points, inverse, solution, best)
+
+
+def _inverse_of(factor: Float[Array, "N N"], known: Bool[Array, "N"]) -> Float[Array, "N N"]:
+    """Return the inverse of a factor, without the rows that explain padding."""
+    inverse = solve_lower(factor, jnp.eye(factor.shape[0], dtype=factor.dtype))
+    return jnp.where(known[:, None], inverse, 0.0)
 
 
 def _drawn(
@@ -162,4 +167,4 @@ def _drawn(
     normal = standard_normal(jax.random.fold_in(key, 1), (size, draws), path.dtype)
     values = jnp.where(known[:, None], mean[:, None] + root @ normal, 0.0)
     exact = jnp.linalg.cholesky(kernel + jnp.diag(jnp.where(known, 10.0 * noise, 1.0)))
-    return path, solve_lower(exact, eye), cho_solve((exact, True), values).T, values.T
+    return path, _inverse_of(exact, known), cho_solve((exact, True), values).T, values.T

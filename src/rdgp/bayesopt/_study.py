@@ -34,6 +34,7 @@ from rdgp.spaces import Space
 
 _APART = 1e-6  # two evaluations are at least so far apart
 _AWAY = 0.02  # and so far from failed ones
+_NUM_INITIAL, _ATTEMPTS = 16, 20  # candidates for a random point, and how often to draw others
 _LATE_FROM = 60  # observations from which points come from the late cycle instead of the early one
 _EARLY: tuple[Origin, ...] = ("global", "explore", "global", "local")
 _LATE: tuple[Origin, ...] = ("global", "local", "explore", "local")
@@ -132,9 +133,9 @@ class Study:
     def tell(
         self,
         trial: Trial | Numbers,
-        y: float | None = None,
+        y: Numbers | None = None,
         *,
-        noise_variance: float | None = None,
+        noise_variance: Numbers | None = None,
         failed: bool = False,
     ) -> Trial:
         """Report the value of a trial or of any point; NaN, infinities and `failed` mark a failed evaluation."""
@@ -320,7 +321,7 @@ class Study:
         key = self._key(number)
         origin = self._origin(number, len(data.y))
         if origin == "initial":
-            candidates = np.asarray(self._inner.space.random(16, key=key), float)
+            candidates = np.asarray(self._inner.space.random(_NUM_INITIAL, key=key), float)
         else:
             region = self._region()
             best = int(np.argmin(self._engine.sign * data.y)) if region.best < 0 else region.best
@@ -351,11 +352,13 @@ class Study:
 
     def _untried(self, candidates: Float[np.ndarray, "R D"], data: Data, key: PRNGKeyArray) -> Float[np.ndarray, "D"]:
         """Return the first candidate that is neither an earlier point nor near a failure, else any such point."""
-        more = np.asarray(self._inner.space.random(64, key=jax.random.fold_in(key, 1)), float)
-        rows = np.concatenate([candidates, more])
-        tried = np.concatenate([data.x, data.pending])
-        free = _apart(self._inner.space, rows, tried, _APART) & _apart(self._inner.space, rows, data.failed, _AWAY)
-        return rows[int(np.argmax(free))]
+        space, tried = self._inner.space, np.concatenate([data.x, data.pending])
+        for attempt in range(_ATTEMPTS):
+            free = _apart(space, candidates, tried, _APART) & _apart(space, candidates, data.failed, _AWAY)
+            if free.any():
+                break
+            candidates = np.asarray(space.random(_NUM_INITIAL, key=jax.random.fold_in(key, attempt)), float)
+        return candidates[int(np.argmax(free))]
 
 
 def _apart(space: Space, rows: Float[np.ndarray, "R D"], others: Float[np.ndarray, "n D"], least: float) -> np.ndarray:
