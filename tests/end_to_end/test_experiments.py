@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -43,7 +44,7 @@ def test_plans_expand(experiment: str, monkeypatch: pytest.MonkeyPatch) -> None:
         assert len({cell.key for cell in plan.cells}) == len(plan.cells)
         assert all(cell.seconds > 0 for cell in plan.cells)
         groups = [cell.group for cell in plan.cells]
-        changes = sum(a != b for a, b in zip(groups, groups[1:], strict=False))
+        changes = sum(a != b for a, b in pairwise(groups))
         assert changes == len(set(groups)) - 1  # cells of one group in a row
 
 

@@ -1,7 +1,7 @@
 """The paper's experiments as data: plans -> cells -> results -> figures and a page.
 
-A plan is a TOML file, a cell one dictionary of plain settings, a result one small file. No model and no training loop is
-defined here; the tasks call the library as a user would.
+A plan is a TOML file, a cell one dictionary of plain settings, a result one small file. No model and no training loop
+is defined here; the tasks call the library as a user would.
 """
 
 from rdgp.experiments._cells import run_cell

@@ -66,7 +66,7 @@ def _plain(numbers: Mapping[str, Any]) -> Numbers:
 def _as_plain(name: str, value: Any) -> Any:
     if isinstance(value, str | bool | int):
         return value
-    if isinstance(value, list | tuple) or getattr(value, "ndim", 0):
+    if isinstance(value, list | tuple) or getattr(value, "ndim", 0) > 0:
         return [_as_plain(name, own) for own in value]
     number = float(value)
     if number - number != 0.0:

@@ -1,16 +1,12 @@
 """The paper's statements against tables of results: each a line with a verdict and the numbers."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from rdgp.experiments._store import Table
 from rdgp.experiments._tables import means, named, with_shallow
-
-if TYPE_CHECKING:
-    import pandas
-
-    Table = pandas.DataFrame
 
 EQUAL = 0.02  # nats within which two mean NLPDs count as equal
 _CAUSES = {"n": "N", "inducing": "M", "layers": "layers", "samples": "samples"}
@@ -28,7 +24,7 @@ class Claim(NamedTuple):
         return f"{self.statement}: {verdict}" + (f" — {self.evidence}" if self.evidence else "")
 
 
-def check_claims(experiment: str, table: "Table") -> list[Claim]:
+def check_claims(experiment: str, table: Table) -> list[Claim]:
     """Return the claims of an experiment."""
     checks: dict[str, list[Callable[[Table], Claim]]] = {
         "synthetic": [_never_worse, _hodge_best, _interdomain_better, _tail, _converged],
@@ -41,7 +37,7 @@ def check_claims(experiment: str, table: "Table") -> list[Claim]:
     return [check(table) for check in checks[experiment]] if len(table) else []
 
 
-def _families(table: "Table", target: str = "released") -> "Table":
+def _families(table: Table, target: str = "released") -> Table:
     """Return mean scores of the paper's own models."""
     table = with_shallow(table[table["target"] == target])
     tail = table["tail"].fillna(0) if "tail" in table else 0
@@ -49,7 +45,7 @@ def _families(table: "Table", target: str = "released") -> "Table":
     return means(own, ["name", "n", "layers"])
 
 
-def _never_worse(table: "Table") -> Claim:
+def _never_worse(table: Table) -> Claim:
     statement = "Deep models are never worse than shallow ones"
     found = _families(table)
     shallow = found[found["layers"] == 1].set_index(["name", "n"])["nlpd"]
@@ -70,7 +66,7 @@ def _never_worse(table: "Table") -> Claim:
     return Claim(statement, worse == 0, evidence)
 
 
-def _hodge_best(table: "Table") -> Claim:
+def _hodge_best(table: Table) -> Claim:
     statement = "Hodge fields with interdomain variables are the best of the paper's models"
     found = _families(table)
     found = found[found["layers"] > 1]
@@ -85,7 +81,7 @@ def _hodge_best(table: "Table") -> Claim:
     return Claim(statement, wins == len(lines), f"best in {wins} of {len(lines)} ({'; '.join(lines)})")
 
 
-def _interdomain_better(table: "Table") -> Claim:
+def _interdomain_better(table: Table) -> Claim:
     statement = "Interdomain variables almost always improve over locations"
     found = _families(table)
     split = found["name"].str.split(" \\+ ", expand=True).reindex(columns=[0, 1])
@@ -103,7 +99,7 @@ def _interdomain_better(table: "Table") -> Claim:
     return Claim(statement, better > 0 and worse <= 0.1 * len(gain), evidence)
 
 
-def _tail(table: "Table") -> Claim:
+def _tail(table: Table) -> Claim:
     statement = "More levels in the kernel than in the variational family (K > M) hurt without the tail and not with it"
     if "tail" not in table or not (table["tail"].fillna(0) > 0).any():
         return Claim(statement, None, "")
@@ -126,7 +122,7 @@ def _tail(table: "Table") -> Claim:
     return Claim(statement, bool(hurts and cured), "; ".join(lines))
 
 
-def _converged(table: "Table") -> Claim:
+def _converged(table: Table) -> Claim:
     statement = "Deep models beat the converged shallow GP (not in the paper)"
     exact = table[table["model"] == "exact"].groupby(["target", "n"])["nlpd"].mean()
     if not len(exact):
@@ -146,16 +142,16 @@ def _converged(table: "Table") -> Claim:
     return Claim(statement, all(verdicts), "; ".join(lines))
 
 
-def _level(table: "Table") -> "Table":
+def _level(table: Table) -> Table:
     return table.assign(place=table["level"].astype(str) + ", " + table["source"])
 
 
-def _hodge_winds(table: "Table") -> "Table":
+def _hodge_winds(table: Table) -> Table:
     found = _level(with_shallow(table))
     return found[found["name"] == "hodge + interdomain"]
 
 
-def _surface(table: "Table") -> Claim:
+def _surface(table: Table) -> Claim:
     statement = "Deep models improve on shallow Hodge fields, most near the surface"
     found = means(_hodge_winds(table), ["place", "layers"])
     lines, gains = [], {}
@@ -175,7 +171,7 @@ def _surface(table: "Table") -> Claim:
     return Claim(statement, bool(holds), "; ".join(lines))
 
 
-def _irregular_winds(table: "Table") -> Claim:
+def _irregular_winds(table: Table) -> Claim:
     statement = "The uncertainty of deep models follows irregular winds, that of shallow ones cannot"
     found = _hodge_winds(table)
     if not len(found) or found["layers"].max() == 1:
@@ -194,21 +190,21 @@ def _irregular_winds(table: "Table") -> Claim:
     return Claim(statement, holds if lines else None, "; ".join(lines))
 
 
-def _baseline_winds(table: "Table") -> Claim:
+def _baseline_winds(table: Table) -> Claim:
     statement = "Residual layers are better than Euclidean ones on winds"
     found = means(_level(with_shallow(table)), ["name", "place", "layers"])
     wide = found[found["layers"] > 1].pivot_table(index=["place", "layers"], columns="name", values="nlpd")
     return _duel(statement, wide, "hodge + interdomain", "Euclidean layers")
 
 
-def _euclidean_accuracy(table: "Table") -> Claim:
+def _euclidean_accuracy(table: Table) -> Claim:
     statement = "Euclidean deep GPs predict the tables better than residual ones with b = 1"
     found = means(named(table), ["name", "data", "layers"])
     wide = found.pivot_table(index=["data", "layers"], columns="name", values="nlpd")
     return _duel(statement, wide, "Euclidean layers", "projected + interdomain")
 
 
-def _duel(statement: str, wide: "Table", first: str, second: str) -> Claim:
+def _duel(statement: str, wide: Table, first: str, second: str) -> Claim:
     """Compare two models cell by cell."""
     if not {first, second} <= set(wide):
         return Claim(statement, None, "")
@@ -221,7 +217,7 @@ def _duel(statement: str, wide: "Table", first: str, second: str) -> Claim:
     )
 
 
-def _closing(table: "Table") -> Claim:
+def _closing(table: Table) -> Claim:
     statement = "Other training, levels or maps close the gap (not in the paper)"
     found = means(named(table), ["name", "data", "layers"])
     best = found.sort_values("nlpd").groupby(["data", "name"], sort=False).first().reset_index()
@@ -235,7 +231,7 @@ def _closing(table: "Table") -> Claim:
     return Claim(statement, all(closed) if closed else None, "; ".join(lines))
 
 
-def _faster(table: "Table") -> Claim:
+def _faster(table: Table) -> Claim:
     statement = "A training step of residual models is faster than one of Euclidean models, more so with more layers"
     sets = table[table["data"] != "random"]
     wide = sets.pivot_table(index=["data", "layers"], columns="model", values="cpu_ms")
@@ -248,7 +244,7 @@ def _faster(table: "Table") -> Claim:
     return Claim(statement, bool((ratio > 1.0).all()), f"Euclidean takes {'; '.join(lines)}")
 
 
-def growth(table: "Table") -> dict[tuple[str, str], tuple[list[float], list[float], float]]:
+def growth(table: Table) -> dict[tuple[str, str], tuple[list[float], list[float], float]]:
     """Return, by what grows and by model, its values, CPU milliseconds of a step, and the fitted exponent.
 
     Of the cells on random points those count for a cause that differ from the most common values in nothing else.
@@ -270,7 +266,7 @@ def growth(table: "Table") -> dict[tuple[str, str], tuple[list[float], list[floa
     return found
 
 
-def _growth(table: "Table") -> Claim:
+def _growth(table: Table) -> Claim:
     statement = "Growth of the CPU time of a step, as a power (not in the paper)"
     found = growth(table[table["data"] == "random"]) if (table["data"] == "random").any() else {}
     lines = [
@@ -279,7 +275,7 @@ def _growth(table: "Table") -> Claim:
     return Claim(statement, True if lines else None, "; ".join(lines))
 
 
-def _regret(table: "Table") -> Claim:
+def _regret(table: Table) -> Claim:
     statement = "A deep surrogate in the last steps finds a better minimum of the irregular function"
     last = table.groupby(["target", "surrogate"])["log10_regret"].agg(["median", "count"])
     lines = [

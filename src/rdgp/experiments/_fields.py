@@ -3,6 +3,7 @@
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from rdgp.datasets import fibonacci_sphere, irregular_target
@@ -55,7 +56,7 @@ def _layers(settings: Settings, start: np.ndarray) -> tuple[list[np.ndarray], An
     points = [start]
     for key in keys[:-1]:
         layer = Interdomain(_field("hodge", settings, float(settings["variance"])))
-        points.append(np.asarray(_SPACE.exp(points[-1], layer.draw(key=key)(points[-1]))))
+        points.append(np.asarray(_SPACE.exp(points[-1], layer.draw(key=key)(jnp.asarray(points[-1])))))
     kernel = Matern(2.5, float(settings["lengthscale"]), 1.0)
     return points, ScalarField(_SPACE, kernel, int(settings["levels"])).sample(key=keys[-1])
 

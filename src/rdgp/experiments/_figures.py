@@ -5,23 +5,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rdgp.experiments._store import Table
 from rdgp.experiments._tables import means, named, with_shallow
 from rdgp.plotting import draw_displacement, draw_globe, draw_map
 from rdgp.plotting._canvas import INK, SOFT, new_figure, styled
 from rdgp.plotting._diagnostics import CURVES
 
 if TYPE_CHECKING:
-    import pandas
     from matplotlib.figure import Figure
-
-    Table = pandas.DataFrame
 
 _COLORS = (*CURVES, INK, "#3aa0a8", "#a05a9c", SOFT)
 _LABELS = {"nlpd": "NLPD", "mse": "MSE", "wall_ms": "milliseconds of a step", "cpu_ms": "CPU milliseconds of a step"}
 _LOGARITHMIC = ("mse", "wall_ms", "cpu_ms")
 
 
-def draw_figures(experiment: str, table: "Table") -> dict[str, "Figure"]:
+def draw_figures(experiment: str, table: Table) -> dict[str, "Figure"]:
     """Return the figures of an experiment by name."""
     drawers: dict[str, Callable[[Table], dict[str, Figure]]] = {
         "synthetic": _synthetic,
@@ -34,7 +32,7 @@ def draw_figures(experiment: str, table: "Table") -> dict[str, "Figure"]:
     return drawers[experiment](table) if len(table) else {}
 
 
-def _synthetic(table: "Table") -> dict[str, "Figure"]:
+def _synthetic(table: Table) -> dict[str, "Figure"]:
     table = with_shallow(table)
     return {
         f"{target}-{score}": _grid(own, score, panel="n", x="layers", title=f"{target.capitalize()} target")
@@ -43,7 +41,7 @@ def _synthetic(table: "Table") -> dict[str, "Figure"]:
     }
 
 
-def _wind(table: "Table") -> dict[str, "Figure"]:
+def _wind(table: Table) -> dict[str, "Figure"]:
     table = with_shallow(table)
     table = table.assign(place=[_place(row) for row in table.to_dict("records")])
     figures = {
@@ -65,7 +63,7 @@ def _place(row: dict[str, Any]) -> str:
     return f"{where}, {row['source']}"
 
 
-def _uci(table: "Table") -> dict[str, "Figure"]:
+def _uci(table: Table) -> dict[str, "Figure"]:
     table = named(table)
     figures = {}
     for score in ("nlpd", "mse"):
@@ -73,7 +71,7 @@ def _uci(table: "Table") -> dict[str, "Figure"]:
     return figures
 
 
-def _timing(table: "Table") -> dict[str, "Figure"]:
+def _timing(table: Table) -> dict[str, "Figure"]:
     table = table.assign(name=np.where(table["model"] == "euclidean", "Euclidean layers", "residual layers"))
     figures = {}
     sets = table[table["data"] != "random"]
@@ -89,7 +87,7 @@ def _timing(table: "Table") -> dict[str, "Figure"]:
     return figures
 
 
-def _draw_growth(table: "Table") -> "Figure":
+def _draw_growth(table: Table) -> "Figure":
     from rdgp.experiments._claims import growth
 
     curves = growth(table)
@@ -112,7 +110,7 @@ def _draw_growth(table: "Table") -> "Figure":
     return figure
 
 
-def _bayesopt(table: "Table") -> dict[str, "Figure"]:
+def _bayesopt(table: Table) -> dict[str, "Figure"]:
     from rdgp.plotting import draw_regret
 
     curves = {
@@ -122,7 +120,7 @@ def _bayesopt(table: "Table") -> dict[str, "Figure"]:
     return {"regret": draw_regret(curves, initial=5)}
 
 
-def _fields(table: "Table") -> dict[str, "Figure"]:
+def _fields(table: Table) -> dict[str, "Figure"]:
     rows = {row["picture"]: row for row in table.to_dict("records")}
     figures = {}
     vectors = [name for name in ("projected", "frame", "hodge") if name in rows]
@@ -165,7 +163,7 @@ def _points(row: dict[str, Any]) -> list[np.ndarray]:
     return [np.stack([row[f"x{i}_{axis}"] for axis in "xyz"], axis=-1) for i in range(count)]
 
 
-def _grid(table: "Table", score: str, *, panel: str, x: str, title: str) -> "Figure":
+def _grid(table: Table, score: str, *, panel: str, x: str, title: str) -> "Figure":
     """Draw means and a band of one deviation against x, a panel for each value of a column, a curve for each model."""
     values = list(dict.fromkeys(table[panel].sort_values() if panel == "n" else table[panel]))
     names = list(dict.fromkeys(table["name"]))
@@ -194,7 +192,7 @@ def _grid(table: "Table", score: str, *, panel: str, x: str, title: str) -> "Fig
     return figure
 
 
-def _draw_curve(axes: Any, table: "Table", score: str, x: str, ticks: list[Any], color: str, name: str) -> None:
+def _draw_curve(axes: Any, table: Table, score: str, x: str, ticks: list[Any], color: str, name: str) -> None:
     if not len(table):
         return
     summary = means(table, [x], (score,))

@@ -41,9 +41,8 @@ def build(space: Space, settings: Settings, x: np.ndarray, output: str = "scalar
     layers, model = int(settings["layers"]), settings["model"]
     if model == "euclidean":
         inside = None if settings.get("space") == "flat" else space
-        levels = int(settings["output_levels"])
-        count = int(settings["num_inducing"])
-        return euclidean_deep_gp(x.shape[1], layers, count, x=x, input_space=inside, output=output, levels=levels)  # type: ignore[arg-type]
+        kept, count = int(settings["output_levels"]), int(settings["num_inducing"])
+        return euclidean_deep_gp(x.shape[1], layers, count, x=x, input_space=inside, output=output, levels=kept)  # type: ignore[arg-type]
     if model != "residual":
         raise ValueError(f"model must be residual, euclidean or exact, got {model!r}")
     field: Any = settings.get("field", "hodge")
@@ -69,9 +68,9 @@ def _with_locations(base: DeepGP, settings: Settings, x: np.ndarray, field: str)
     count = int(settings["num_inducing"])
     hidden = int(settings.get("num_hidden", count)) // _WIDTH.get(field, 1)
     key, points = jax.random.key(0), jnp.asarray(x)
-    inside = kmeans(base.space, points, hidden, key=key) if base.hidden else None
+    inside = kmeans(base.space, points, hidden if base.hidden else 1, key=key)
     families = [InducingLocations(layer.field, inside, deviation=_NEARLY_DETERMINISTIC) for layer in base.hidden]
-    last = InducingLocations(base.output_field, kmeans(base.space, points, count, key=key))
+    last = InducingLocations(base.integrated_field, kmeans(base.space, points, count, key=key))
     return DeepGP(tuple(families), last, Gaussian(0.1), constant_mean=base.mean is not None)
 
 
@@ -80,7 +79,7 @@ def _with_tail(base: DeepGP, tail: int, variances: Any) -> DeepGP:
     if not tail:
         return base
     hidden = [Interdomain(layer.field, tail, variances, deviation=_NEARLY_DETERMINISTIC) for layer in base.hidden]
-    return DeepGP(tuple(hidden), Interdomain(base.output_field, tail, variances), Gaussian(0.1))
+    return DeepGP(tuple(hidden), Interdomain(base.integrated_field, tail, variances), Gaussian(0.1))
 
 
 def train(model: DeepGP, split: Split, settings: Settings, **options: Any) -> FitResult:

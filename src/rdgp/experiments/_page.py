@@ -6,18 +6,13 @@ import tomllib
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rdgp.experiments._claims import check_claims
 from rdgp.experiments._figures import draw_figures
 from rdgp.experiments._plans import EXPERIMENTS, Plan
-from rdgp.experiments._store import Store, tidy
+from rdgp.experiments._store import Store, Table, tidy
 from rdgp.experiments._tables import markdown, named, pivot, with_shallow
-
-if TYPE_CHECKING:
-    import pandas
-
-    Table = pandas.DataFrame
 
 _START = """# Reproduction
 
@@ -61,7 +56,7 @@ def with_section(text: str, experiment: str, section: str) -> str:
     return f"{before}{whole}\n\n{mark}{after}"
 
 
-def _write(experiment: str, table: "Table", folder: Path, name: str) -> list[Path]:
+def _write(experiment: str, table: Table, folder: Path, name: str) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     if experiment != "fields":  # whose numbers are pictures
@@ -75,7 +70,7 @@ def _write(experiment: str, table: "Table", folder: Path, name: str) -> list[Pat
     return paths
 
 
-def _section(plan: Plan, table: "Table", pictures: list[str]) -> str:
+def _section(plan: Plan, table: Table, pictures: list[str]) -> str:
     words = _words(plan.experiment)
     lines = [f"## {words['title']}", "", words["about"], ""]
     for picture in pictures:
@@ -90,7 +85,7 @@ def _section(plan: Plan, table: "Table", pictures: list[str]) -> str:
     return "\n".join([*lines, _time(plan, table)])
 
 
-def _numbers(experiment: str, table: "Table") -> list[str]:
+def _numbers(experiment: str, table: Table) -> list[str]:
     """Return tables of mean scores."""
     if experiment in ("synthetic", "wind"):
         table = with_shallow(table)
@@ -108,7 +103,7 @@ def _numbers(experiment: str, table: "Table") -> list[str]:
     return lines
 
 
-def _time(plan: Plan, table: "Table") -> str:
+def _time(plan: Plan, table: Table) -> str:
     hours = table["cpu_seconds"].sum() / 3600.0
     versions = ", ".join(sorted(set(table["version"])))
     amount = f"{60 * hours:.1f} CPU minutes" if hours < 2 else f"{hours:.1f} CPU hours"

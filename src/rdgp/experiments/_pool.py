@@ -32,10 +32,11 @@ def run_in_processes(cells: list[Cell], workers: int) -> Iterator[tuple[Cell, Re
     with one_thread_each():
         pool = [_Worker() for _ in range(workers)]
         try:
-            while any([worker.cell is not None or worker.take(queue) for worker in pool]):
-                ready = wait([worker.connection for worker in pool if worker.cell is not None])
-                for worker in [worker for worker in pool if worker.connection in ready]:
-                    yield from worker.collect(queue)
+            while busy := [worker for worker in pool if worker.cell is not None or worker.take(queue)]:
+                ready = wait([worker.connection for worker in busy])
+                for worker in busy:
+                    if worker.connection in ready:
+                        yield from worker.collect(queue)
         finally:
             for worker in pool:
                 worker.stop()

@@ -38,7 +38,8 @@ def run(
 ) -> Report:
     """Run cells and keep their records; a second call goes on where the first was stopped.
 
-    One worker is this process itself. `say` gets a line for each cell, by default stderr. Only this process writes results. Ctrl-C loses no more than the cells at work.
+    One worker is this process itself. `say` gets a line for each cell, by default on stderr. Only this process writes
+    results. Ctrl-C loses no more than the cells at work.
     """
     records, damaged = ({}, []) if force else store.finished(cells)
     waiting = [cell for cell in cells if cell.key not in records]

@@ -5,15 +5,13 @@ import os
 import secrets
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rdgp.core import require
 from rdgp.experiments._plans import Cell
 
-if TYPE_CHECKING:
-    import pandas
-
 Record = dict[str, Any]
+Table = Any  # a DataFrame of pandas, which has no types
 _FIELDS = ("experiment", "settings", "numbers", "reason", "cpu_seconds", "wall_seconds", "version")
 
 
@@ -67,13 +65,13 @@ class Store:
                 records[cell.key] = record
         return records, damaged
 
-    def table(self, cells: Iterable[Cell]) -> "pandas.DataFrame":
+    def table(self, cells: Iterable[Cell]) -> Table:
         """Return one row for each finished cell: settings, numbers, seconds; lists stay lists."""
         records, _ = self.finished(cells)
         return as_table(records.values())
 
 
-def as_table(records: Iterable[Record]) -> "pandas.DataFrame":
+def as_table(records: Iterable[Record]) -> Table:
     """Return a row for each record."""
     rows = [
         {**r["settings"], **r["numbers"], **{name: r[name] for name in ("cpu_seconds", "wall_seconds", "version")}}
@@ -82,7 +80,7 @@ def as_table(records: Iterable[Record]) -> "pandas.DataFrame":
     return require("pandas", "geo").DataFrame(rows)
 
 
-def tidy(table: "pandas.DataFrame") -> "pandas.DataFrame":
+def tidy(table: Table) -> Table:
     """Return a table without lists: a row for each entry of the lists of a row, numbered in the column `entry`."""
     lists = [name for name in table.columns if table[name].map(lambda value: isinstance(value, list)).any()]
     if not lists:

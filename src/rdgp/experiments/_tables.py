@@ -1,16 +1,14 @@
 """Tables as figures, claims and the page need them: rows named by model, means over seeds."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rdgp.core import require
-
-if TYPE_CHECKING:
-    import pandas
+from rdgp.experiments._store import Table
 
 SCORES = ("nlpd", "mse")
 
 
-def named(table: "pandas.DataFrame") -> "pandas.DataFrame":
+def named(table: Table) -> Table:
     """Add a column `name` that says in words which model a row is of."""
     return table.assign(name=[_name(row) for row in table.to_dict("records")])
 
@@ -25,7 +23,7 @@ def _name(row: dict[str, Any]) -> str:
     name = f"{row['field']} + {row['inducing']}"
     tail, more = _number(row.get("tail")), _number(row.get("more_levels"))
     if tail:
-        name += f", K > M, {'D′' if row['tail_variances'] == 'learned' else 'no tail'}"
+        name += ", K > M, " + ("D'" if row["tail_variances"] == "learned" else "no tail")
     if more:
         name += ", more levels"
     return name + _bias(row)
@@ -42,7 +40,7 @@ def _number(value: Any) -> float:
     return float(value) if value is not None and value == value else 0.0
 
 
-def with_shallow(table: "pandas.DataFrame") -> "pandas.DataFrame":
+def with_shallow(table: Table) -> Table:
     """Give every family its shallow start: without hidden layers all interdomain models are one, all others another."""
     table = named(table)
     shallow, deep = table[table["field"] == "none"], table[table["field"] != "none"]
@@ -56,7 +54,7 @@ def with_shallow(table: "pandas.DataFrame") -> "pandas.DataFrame":
     return require("pandas", "geo").concat(parts, ignore_index=True)
 
 
-def means(table: "pandas.DataFrame", by: list[str], scores: tuple[str, ...] = SCORES) -> "pandas.DataFrame":
+def means(table: Table, by: list[str], scores: tuple[str, ...] = SCORES) -> Table:
     """Return mean, deviation and number of runs of scores, a row for each combination of some columns."""
     grouped = table.groupby(by, sort=False, dropna=False)
     columns = {}
@@ -67,7 +65,7 @@ def means(table: "pandas.DataFrame", by: list[str], scores: tuple[str, ...] = SC
     return require("pandas", "geo").DataFrame(columns).reset_index()
 
 
-def markdown(table: "pandas.DataFrame") -> str:
+def markdown(table: Table) -> str:
     """Return a table as Markdown; numbers with four digits."""
     lines = [f"| {' | '.join(map(str, table.columns))} |", f"|{'---|' * len(table.columns)}"]
     lines += [f"| {' | '.join(_text(value) for value in row)} |" for row in table.itertuples(index=False)]
@@ -80,7 +78,7 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-def pivot(table: "pandas.DataFrame", rows: list[str], column: str, score: str) -> "pandas.DataFrame":
+def pivot(table: Table, rows: list[str], column: str, score: str) -> Table:
     """Return mean ± deviation of a score as text: a row for each model, a column for each value of one setting."""
     summary = means(table, [*rows, column], (score,))
     digits = ".3f" if score == "nlpd" else ".2e"
