@@ -20,7 +20,8 @@ def _name(row: dict[str, Any]) -> str:
         return "Euclidean layers"
     if row.get("training") == "default":
         return f"default training{_bias(row)}"
-    name = f"{row['field']} + {row['inducing']}"
+    field = "shallow" if row["field"] == "none" else row["field"]
+    name = f"{field} + {row['inducing']}"
     tail, more = _number(row.get("tail")), _number(row.get("more_levels"))
     if tail:
         name += ", K > M, " + ("D'" if row["tail_variances"] == "learned" else "no tail")
@@ -51,7 +52,7 @@ def with_shallow(table: Table) -> Table:
             continue
         kind = "locations" if first["model"] == "euclidean" else first["inducing"]
         parts.append(shallow[shallow["inducing"] == kind].assign(name=name))
-    return require("pandas", "geo").concat(parts, ignore_index=True)
+    return require("pandas", "geo").concat(parts, ignore_index=True) if len(deep) else shallow
 
 
 def means(table: Table, by: list[str], scores: tuple[str, ...] = SCORES) -> Table:
