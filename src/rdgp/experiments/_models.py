@@ -11,13 +11,14 @@ import numpy as np
 from rdgp.experiments._plans import Settings
 from rdgp.inference import FitResult, fit
 from rdgp.likelihoods import Gaussian
-from rdgp.metrics import coverage, mse, nlpd
+from rdgp.metrics import calibration_curve, mse, nlpd
 from rdgp.models import DeepGP, Prediction, deep_gp, euclidean_deep_gp
 from rdgp.spaces import Space
 from rdgp.variational import InducingLocations, Interdomain, kmeans
 
 _WIDTH = {"hodge": 2}  # inducing variables of a location; else one for each scalar function
 _NEARLY_DETERMINISTIC = 0.01
+_LEVEL = 0.9
 
 
 class Split(NamedTuple):
@@ -111,7 +112,7 @@ def predict(model: DeepGP, split: Split, settings: Settings) -> Prediction:
 
 def scores(law: Prediction, test_y: np.ndarray) -> dict[str, Any]:
     """Return NLPD, MSE and the coverage of 90 % intervals."""
-    inside = float(np.mean(np.asarray(coverage(law, test_y))))
+    inside = float(np.mean(np.asarray(calibration_curve(law, test_y, [_LEVEL]))))
     return {"nlpd": nlpd(law, test_y), "mse": mse(law, test_y), "coverage": inside}
 
 

@@ -65,7 +65,7 @@ def _write(experiment: str, table: Table, folder: Path, name: str) -> list[Path]
     for picture, figure in draw_figures(experiment, table).items():
         paths.append(folder / f"{name}-{picture}.png")
         temporary = paths[-1].with_name(f".{secrets.token_hex(8)}.png")
-        figure.savefig(temporary, dpi=110)
+        figure.savefig(temporary, dpi=90)
         os.replace(temporary, paths[-1])
     return paths
 
