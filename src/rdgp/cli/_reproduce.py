@@ -62,7 +62,7 @@ def reproduce(
         return
     report = run(plan.cells, store, workers=workers, dask=dask, force=force)
     written = _write(plan, store, results, None if report.interrupted else docs)
-    _tell(plan, report, written, results, as_json)
+    _tell(plan, report, written, as_json)
     raise typer.Exit(130 if report.interrupted else 1 if report.failed else 0)
 
 
@@ -98,14 +98,13 @@ def _tell(
     plan: "rdgp.experiments.Plan",
     report: "rdgp.experiments.Report",
     written: list[Path],
-    results: Path,
     as_json: bool,
 ) -> None:
     for cell, reason in report.failed:
         print(f"failed: {cell}: {reason}", file=sys.stderr)
     text = f"{plan.experiment}, {plan.preset}: {report.done} cells run, {report.kept} kept, {len(report.failed)} failed"
     text += f", {report.left} left: the same command goes on" if report.left else ""
-    text += f"; {', '.join(path.name for path in written)} in {results}" if written else ""
+    text += f"; wrote {', '.join(map(str, written))}" if written else ""
     facts: dict[str, Any] = {
         "experiment": plan.experiment,
         "preset": plan.preset,

@@ -31,8 +31,8 @@ def run(settings: Settings) -> Numbers:
             return {**places, "value": irregular_target(x, str(settings["target"]))}  # type: ignore[arg-type]
         if picture == "sample":
             points, output = _layers(settings, x)
-            x, end = jnp.asarray(x), jnp.asarray(points[-1])
-            return {**places, "shallow": output(x), "deep": output(end)}
+            start, end = jnp.asarray(x), jnp.asarray(points[-1])
+            return {**places, "shallow": output(start), "deep": output(end)}
         draw = _field(picture, settings).sample(key=jax.random.key(int(settings["seed"])))
         wind = np.asarray(tangent_to_wind(x, draw(x)))
         return {**places, "u": wind[:, 0], "v": wind[:, 1]}

@@ -48,7 +48,7 @@ def _wind(table: Table) -> dict[str, "Figure"]:
         score: _grid(table, score, panel="place", x="layers", title="Winds under a satellite's track")
         for score in ("nlpd", "mse")
     }
-    hodge = table[table["name"] == "hodge + interdomain"]
+    hodge = table[table["name"] == "hodge + interdomain"].sort_values("layers", kind="stable")
     if len(hodge):
         layers = [f"{count} layer{'s'[: count != 1]}" for count in hodge["layers"]]
         months = hodge.assign(name=layers, month=hodge["month"].astype(str))
@@ -167,7 +167,7 @@ def _grid(table: Table, score: str, *, panel: str, x: str, title: str) -> "Figur
     """Draw means and a band of one deviation against x, a panel for each value of a column, a curve for each model."""
     values = list(dict.fromkeys(table[panel].sort_values() if panel == "n" else table[panel]))
     names = list(dict.fromkeys(table["name"]))
-    colors = dict(zip(names, _COLORS * len(names), strict=False))
+    styles = {name: (_COLORS[i % len(_COLORS)], "o--" if i >= len(_COLORS) else "o-") for i, name in enumerate(names)}
     ticks = sorted(set(table[x]), key=lambda value: (len(str(value)), value))
     columns = min(len(values), 5)
     rows = -(-len(values) // columns)
@@ -177,7 +177,7 @@ def _grid(table: Table, score: str, *, panel: str, x: str, title: str) -> "Figur
             axes = figure.add_subplot(rows, columns, index + 1)
             own = table[table[panel] == value]
             for name in names:
-                _draw_curve(axes, own[own["name"] == name], score, x, ticks, colors[name], name)
+                _draw_curve(axes, own[own["name"] == name], score, x, ticks, styles[name], name)
             axes.set(title=f"N = {value}" if panel == "n" else str(value), xlabel=x)
             axes.set_ylabel(_LABELS[score] if index % columns == 0 else "")
             axes.set_xticks(range(len(ticks)), [str(tick) for tick in ticks], rotation=45 if x == "month" else 0)
@@ -192,9 +192,12 @@ def _grid(table: Table, score: str, *, panel: str, x: str, title: str) -> "Figur
     return figure
 
 
-def _draw_curve(axes: Any, table: Table, score: str, x: str, ticks: list[Any], color: str, name: str) -> None:
+def _draw_curve(
+    axes: Any, table: Table, score: str, x: str, ticks: list[Any], style: tuple[str, str], name: str
+) -> None:
     if not len(table):
         return
+    color, line = style
     summary = means(table, [x], (score,))
     places = np.array([ticks.index(value) for value in summary[x]])
     order = np.argsort(places)
@@ -203,5 +206,5 @@ def _draw_curve(axes: Any, table: Table, score: str, x: str, ticks: list[Any], c
     if name.startswith("exact"):
         axes.axhline(mean.mean(), color=color, linewidth=1.2, dashes=(4, 3), label=name)
         return
-    axes.plot(places, mean, "o-", color=color, markersize=3.5, linewidth=1.5, label=name)
+    axes.plot(places, mean, line, color=color, markersize=3.5, linewidth=1.5, label=name)
     axes.fill_between(places, mean - spread, mean + spread, color=color, alpha=0.15, linewidth=0.0)
