@@ -295,6 +295,6 @@ def _regret(table: Table) -> Claim:
     ]
     pairs = [("irregular", name) for name in ("shallow then deep", "shallow")]
     if not all(pair in last.index for pair in pairs):
-        return Claim(statement, None, "; ".join(lines))
+        return Claim(statement, None, "")
     deep, shallow = (float(last.loc[pair, "median"]) for pair in pairs)
     return Claim(statement, deep < shallow, "; ".join(lines))
