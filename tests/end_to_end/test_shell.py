@@ -22,7 +22,19 @@ from tests.end_to_end.test_shell_bad_input import unfitted
 
 pytestmark = pytest.mark.xdist_group("estimators")  # which compile the same shapes
 TINY = ["--layers", "1", "--output-levels", "4", "--steps", "1"]
-COMMANDS = ["demo", "fit", "predict", "evaluate", "plot", "report", "track", "data sample", "data era5", "data uci"]
+COMMANDS = [
+    "demo",
+    "fit",
+    "predict",
+    "evaluate",
+    "plot",
+    "report",
+    "reproduce",
+    "track",
+    "data sample",
+    "data era5",
+    "data uci",
+]
 
 
 @pytest.fixture(scope="module")

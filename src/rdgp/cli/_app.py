@@ -10,6 +10,7 @@ from rdgp.cli import _study
 from rdgp.cli._demo import demo
 from rdgp.cli._pictures import plot, report
 from rdgp.cli._prediction import evaluate, predict
+from rdgp.cli._reproduce import reproduce
 from rdgp.cli._sources import era5, sample, track, uci
 from rdgp.cli._training import fit
 
@@ -34,6 +35,7 @@ _EXAMPLES: dict[Callable[..., Any], str] = {
     evaluate: "rdgp evaluate model.rdgp test.nc",
     plot: "rdgp plot map.nc --globe --view 40,-30 -o globe.png",
     report: "rdgp report model.rdgp --test test.nc --compare shallow.rdgp -o report.html",
+    reproduce: "rdgp reproduce synthetic --preset quick --only n=400",
     track: "rdgp track --tle aeolus --start 2021-06-02T18:00 --hours 24 -o track.csv",
 }
 _DATA_EXAMPLES: dict[Callable[..., Any], str] = {

@@ -1,0 +1,125 @@
+"""The page `reproduction.md`: figures beside what the paper says, claims with numbers, machine time."""
+
+import os
+import secrets
+import tomllib
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from rdgp.experiments._claims import check_claims
+from rdgp.experiments._figures import draw_figures
+from rdgp.experiments._plans import EXPERIMENTS, Plan
+from rdgp.experiments._store import Store, Table, tidy
+from rdgp.experiments._tables import markdown, named, pivot, with_shallow
+
+_START = """# Reproduction
+
+Each figure of the paper stands beside what the paper says of it, with the numbers reached here. What is between the
+marks of an experiment is written by `rdgp reproduce EXPERIMENT --preset quick --docs docs`, from the results alone.
+"""
+
+
+def write_results(store: Store, plan: Plan, folder: Path) -> list[Path]:
+    """Write the table and the figures of a plan as `experiment-preset...` and return their paths."""
+    table = store.table(plan.cells)
+    name = f"{plan.experiment}-{plan.preset}"
+    return _write(plan.experiment, table, folder, name) if len(table) else []
+
+
+def write_docs(store: Store, plan: Plan, docs: Path) -> Path:
+    """Write the table and the figures of a plan below a folder of documentation, and its section of the page."""
+    table, page = store.table(plan.cells), docs / "reproduction.md"
+    if not len(table):
+        raise ValueError(f"there are no results of {plan.experiment} at {plan.preset} yet; run it without --docs first")
+    folder = docs / "reproduction"
+    paths = _write(plan.experiment, table, folder, plan.experiment)
+    pictures = [path.name for path in paths if path.suffix == ".png"]
+    text = page.read_text(encoding="utf-8") if page.exists() else _START
+    _replace(page, with_section(text, plan.experiment, _section(plan, table, pictures)))
+    return page
+
+
+def with_section(text: str, experiment: str, section: str) -> str:
+    """Return a page with the section of an experiment put in place of the one it has, or at its place in the order."""
+    begin, end = (f"<!-- {experiment}: {word} -->" for word in ("begin", "end"))
+    whole = f"{begin}\n{section}\n{end}"
+    if begin in text and end in text:
+        before, _, rest = text.partition(begin)
+        return before + whole + rest.partition(end)[2]
+    later = EXPERIMENTS[EXPERIMENTS.index(experiment) + 1 :]
+    following = next((mark for name in later if (mark := f"<!-- {name}: begin -->") in text), None)
+    if following is None:
+        return f"{text.rstrip()}\n\n{whole}\n"
+    before, mark, after = text.partition(following)
+    return f"{before}{whole}\n\n{mark}{after}"
+
+
+def _write(experiment: str, table: Table, folder: Path, name: str) -> list[Path]:
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    if experiment != "fields":  # whose numbers are pictures
+        paths.append(folder / f"{name}.csv")
+        _replace(paths[-1], tidy(table).to_csv(index=False, float_format="%.6g"))
+    for picture, figure in draw_figures(experiment, table).items():
+        paths.append(folder / f"{name}-{picture}.png")
+        temporary = paths[-1].with_name(f".{secrets.token_hex(8)}.png")
+        figure.savefig(temporary, dpi=90)
+        os.replace(temporary, paths[-1])
+    return paths
+
+
+def _section(plan: Plan, table: Table, pictures: list[str]) -> str:
+    words = _words(plan.experiment)
+    lines = [f"## {words['title']}", "", words["about"], ""]
+    for picture in pictures:
+        name = picture.removesuffix(".png").removeprefix(f"{plan.experiment}-")
+        lines += [f"![{name}](reproduction/{picture})", ""]
+        said = words["paper"].get(name)
+        lines += [f"*The paper*: {said}", ""] if said else []
+    claims = check_claims(plan.experiment, table)
+    if claims:
+        lines += ["**Claims**", "", *(f"- {claim}" for claim in claims), ""]
+    lines += _numbers(plan.experiment, table)
+    return "\n".join([*lines, _time(plan, table)])
+
+
+def _numbers(experiment: str, table: Table) -> list[str]:
+    """Return tables of mean scores."""
+    if experiment in ("synthetic", "wind"):
+        table = with_shallow(table)
+        rows, column = (
+            (["target", "name", "layers"], "n") if experiment == "synthetic" else (["name", "layers"], "level")
+        )
+    elif experiment == "uci":
+        table, rows, column = named(table), ["name", "layers"], "data"
+    else:
+        return []
+    lines = []
+    for score in ("nlpd", "mse"):
+        wide = pivot(table.sort_values("layers", kind="stable"), rows, column, score)
+        lines += [f"{score.upper()}, mean ± deviation over runs:", "", markdown(wide), ""]
+    return lines
+
+
+def _time(plan: Plan, table: Table) -> str:
+    hours = table["cpu_seconds"].sum() / 3600.0
+    versions = ", ".join(sorted(set(table["version"])))
+    amount = f"{60 * hours:.1f} CPU minutes" if hours < 2 else f"{hours:.1f} CPU hours"
+    part = "" if len(table) == len(plan.cells) else f" of {len(plan.cells)}"
+    return f"*{len(table)}{part} cells of the preset `{plan.preset}`, {amount}, rdgp {versions}.*"
+
+
+def _words(experiment: str) -> Mapping[str, Any]:
+    text = (resources.files("rdgp.experiments") / "plans" / f"{experiment}.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)["words"]
+
+
+def _replace(path: Path, text: str) -> None:
+    temporary = path.with_name(f".{secrets.token_hex(8)}{path.suffix}")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)

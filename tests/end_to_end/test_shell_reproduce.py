@@ -1,0 +1,162 @@
+"""`rdgp reproduce`: all experiments at the smallest preset, and the manners of the command."""
+
+import json
+from pathlib import Path
+
+import pandas
+import pytest
+
+from rdgp.cli import main
+from rdgp.experiments import Cell, Store, check_claims, draw_figures, read_plan, run_cell
+from rdgp.experiments._cells import make_record
+from rdgp.experiments._page import with_section
+from rdgp.experiments._store import as_table
+
+FIGURES = {
+    "synthetic": ["released-mse", "released-nlpd"],
+    "wind": ["mse", "nlpd"],
+    "uci": ["mse", "nlpd"],
+    "timing": ["steps"],
+    "bayesopt": ["regret"],
+    "fields": ["irregular", "sample", "vectors"],
+}
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("results")
+
+
+def told(capsys: pytest.CaptureFixture[str], *arguments: object, code: int = 0) -> dict:
+    capsys.readouterr()
+    assert main(["reproduce", *map(str, arguments), "--json"]) == code
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("experiment", FIGURES)
+def test_smoke(experiment: str, results: Path, data_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = read_plan(experiment, "smoke")
+    facts = told(capsys, experiment, "--workers", 1, "--results", results)
+    assert (facts["run"], facts["kept"], facts["failed"], facts["left"]) == (len(plan.cells), 0, [], 0)
+    figures = [Path(name).stem.removeprefix(f"{experiment}-smoke-") for name in facts["files"] if name.endswith("png")]
+    assert sorted(figures) == FIGURES[experiment]
+    table = Store(results).table(plan.cells)
+    assert len(table) == len(plan.cells)
+    if experiment in ("synthetic", "wind", "uci"):
+        written = pandas.read_csv(results / f"{experiment}-smoke.csv")
+        assert written["nlpd"].tolist() == pytest.approx(table["nlpd"].tolist(), rel=1e-5)
+
+
+def test_the_page_gets_a_section(results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "reproduction.md").write_text("# Page\n\nBy hand.\n\n<!-- uci: begin -->\n<!-- uci: end -->\n")
+    for _ in range(2):
+        facts = told(capsys, "bayesopt", "--workers", 1, "--results", results, "--docs", tmp_path)
+        assert (facts["run"], facts["kept"]) == (0, 2)
+    page = (tmp_path / "reproduction.md").read_text()
+    assert page.count("## Bayesian optimization") == 1
+    assert page.index("By hand.") < page.index("uci: begin") < page.index("![regret](reproduction/bayesopt-regret.png)")
+    assert "A deep surrogate in the last steps finds a better minimum" in page
+    assert "not measured yet" in page
+    assert "2 cells of the preset `smoke`" in page
+    assert (tmp_path / "reproduction" / "bayesopt-regret.png").read_bytes().startswith(b"\x89PNG")
+    assert with_section("x", "wind", "a").endswith("<!-- wind: begin -->\na\n<!-- wind: end -->\n")
+
+
+def test_a_dry_run_lists_cells(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["reproduce", "synthetic", "--preset", "quick", "--only", "n=400", "--only", "model=exact", "--dry-run"]
+    assert main([*arguments, "--workers", "2", "--results", str(tmp_path)]) == 0
+    *lines, last = capsys.readouterr().out.splitlines()
+    assert len(lines) == 6
+    assert all("n=400 model=exact" in line for line in lines)
+    assert last.startswith("6 cells, 0 done; about 0:")
+    assert last.endswith("with 2 workers")
+    assert not list(tmp_path.iterdir())
+
+
+def test_failures_end_with_code_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("rdgp.experiments._fields._grid", lambda spacing: 1 / 0)
+    facts = told(capsys, "fields", "--workers", 1, "--results", tmp_path, "--only", "picture=irregular", code=1)
+    assert [row["reason"] for row in facts["failed"]] == ["ZeroDivisionError: division by zero"]
+    monkeypatch.undo()
+    facts = told(capsys, "fields", "--workers", 1, "--results", tmp_path, "--only", "picture=irregular")
+    assert facts["run"] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nothing"], "experiment must be one of synthetic, wind"),
+        (["uci", "--preset", "large"], "preset must be one of smoke, quick, paper, got 'large'"),
+        (["uci", "--only", "data=iris"], "no cell has data=iris; there are yacht"),
+        (["uci", "--workers", "2", "--dask", "tcp://a:1"], "exclude each other"),
+        (["wind", "--era5", "missing.nc"], "there is no file missing.nc; get it with rdgp data era5"),
+        (["uci", "--docs", "missing"], "there is no folder missing; create it first"),
+    ],
+)
+def test_wrong_use_is_one_line(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", *arguments, "--dry-run"]) == 2
+    printed = capsys.readouterr()
+    assert message in printed.err
+    assert printed.out == ""
+
+
+def test_ctrl_c_stops_and_a_second_call_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    calls = []
+
+    def interrupted(experiment: str, settings: dict) -> dict:
+        calls.append(settings)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return run_cell(experiment, settings)
+
+    monkeypatch.setattr("rdgp.experiments._run.run_cell", interrupted)
+    facts = told(capsys, "bayesopt", "--workers", 1, "--results", tmp_path, code=130)
+    assert (facts["run"], facts["left"]) == (1, 1)
+    facts = told(capsys, "bayesopt", "--workers", 1, "--results", tmp_path)
+    assert (facts["run"], facts["kept"], facts["left"]) == (1, 1, 0)
+
+
+def rows(experiment: str, shared: dict, every: list[dict]) -> pandas.DataFrame:
+    """Return a table of made-up results: settings, then numbers under the name `numbers`."""
+    records = []
+    for row in every:
+        numbers = {name: row[name] for name in row if name in ("nlpd", "mse", "cpu_ms", "wall_ms", "log10_regret")}
+        settings = {**shared, **{name: value for name, value in row.items() if name not in numbers}}
+        records.append(make_record(Cell(experiment, settings).experiment, settings, numbers, None))
+    return as_table(records)
+
+
+def test_claims_are_computed_from_the_table() -> None:
+    shared = {"target": "released", "model": "residual", "training": "paper", "mse": 0.1}
+    every = [
+        {"n": n, "layers": 1, "field": "none", "inducing": kind, "nlpd": -1.0}
+        for n in (100, 400)
+        for kind in ("interdomain", "locations")
+    ]
+    every += [
+        {"n": n, "layers": 2, "field": field, "inducing": kind, "nlpd": -value * n / 100}
+        for n in (100, 400)
+        for field, kind, value in (("hodge", "interdomain", 1.3), ("hodge", "locations", 1.1))
+    ]
+    claims = check_claims("synthetic", rows("synthetic", shared, every))
+    assert [claim.holds for claim in claims] == [True, True, True, None, None, None]
+    assert (
+        "4 comparisons of mean NLPD (released target), worse by more than 0.02 in 0; the largest difference is -0.100"
+        in str(claims[0])
+    )
+    every[-2]["nlpd"] = -0.5
+    claims = check_claims("synthetic", rows("synthetic", shared, every))
+    assert [claim.holds for claim in claims[:3]] == [False, False, False]
+    assert str(claims[0]).startswith("Deep models are never worse than shallow ones: **does not hold here** — ")
+
+
+def test_growth_is_a_power_of_its_cause() -> None:
+    shared = {"data": "random", "model": "residual", "samples": 3, "layers": 2, "inducing_variables": 50}
+    table = rows("timing", shared, [{"n": n, "cpu_ms": 0.1 * n, "wall_ms": 0.1 * n} for n in (100, 200, 400)])
+    (claim,) = [claim for claim in check_claims("timing", table) if claim.evidence]
+    assert "residual N^1.00 over 100..400" in claim.evidence
+    assert list(draw_figures("timing", table)) == ["growth"]
