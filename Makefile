@@ -8,9 +8,11 @@ ONE_THREAD := --xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1
 QUIET := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 XLA_FLAGS="$(ONE_THREAD)" JAX_PLATFORMS=cpu
 # glibc gives arrays above 32 MB back to the system at once, and asking for them again costs more than filling them.
 KEEP_MEMORY := MALLOC_MMAP_THRESHOLD_=4294967296 MALLOC_TRIM_THRESHOLD_=17179869184 MALLOC_TOP_PAD_=268435456
-# Tests compile much and run little, so they compile with little optimization.
+# Tests compile much and run little, so they compile without optimization, and workers and later runs share programs.
 QUICK := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 JAX_PLATFORMS=cpu \
-	XLA_FLAGS="$(ONE_THREAD) --xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=1"
+	XLA_FLAGS="$(ONE_THREAD) --xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0" \
+	JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.jax_cache JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0 \
+	JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES=-1 JAX_COMPILATION_CACHE_MAX_SIZE=1000000000
 
 .DEFAULT_GOAL := help
 .PHONY: help demo picture test check format bench quality depth winds clean
@@ -50,7 +52,7 @@ winds: .venv/.dev  ## Compare models of winds at four heights, cell by cell (nee
 	$(QUIET) $(KEEP_MEMORY) $(BIN)/python benchmarks/winds.py
 
 clean:  ## Remove the environment and caches
-	rm -rf .venv .mypy_cache .ruff_cache .hypothesis $(OUTPUT)
+	rm -rf .venv .mypy_cache .ruff_cache .hypothesis .jax_cache $(OUTPUT)
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

@@ -155,10 +155,6 @@ def draw_of(field: Field, seed: int) -> FieldDraw:
     return compiled(_sample, field, jax.random.key(seed))
 
 
-def _random_isometry(space: Space, key: jax.Array) -> Isometry:
-    return space.random_isometry(key=key)
-
-
 def isometry(space: Space, seed: int) -> Isometry:
     """Draw an isometry, with arrays of NumPy."""
-    return jax.tree.map(np.asarray, compiled(_random_isometry, space, jax.random.key(seed)))
+    return jax.tree.map(np.asarray, space.random_isometry(key=jax.random.key(seed, impl="rbg")))

@@ -11,6 +11,10 @@ from hypothesis import HealthCheck, settings
 jax.config.update("jax_enable_x64", True)
 jaxtyping.install_import_hook("rdgp", "beartype.beartype")
 
+from rdgp.core import _compile  # noqa: E402
+
+_compile._QUICK["xla_backend_optimization_level"] = 0  # tests compile much and run little
+
 settings.register_profile(
     "laws",
     max_examples=8,

@@ -7,6 +7,7 @@ import numpy as np
 from rdgp.core import compiled
 from rdgp.optimize import minimize_on_space
 from rdgp.spaces import Box, Product, Rotations, Space, Sphere, Torus
+from tests.cases import points
 
 SPACE = Product(Sphere(2), Torus(2), Rotations(), Box([0.0], [1.0]))  # every kind of space in one compilation
 
@@ -23,7 +24,7 @@ def minimize(space: Space, starts: jax.Array, goal: jax.Array) -> object:
 
 
 def test_searches_find_the_minimum_and_stay_on_the_space() -> None:
-    goal, starts = SPACE.random(1, key=jax.random.key(3))[0], SPACE.random(16, key=jax.random.key(1))
+    goal, starts = points(SPACE, 3, 1)[0], points(SPACE, 1, 16)
     found = compiled(minimize, SPACE, starts, goal)
     assert np.all(SPACE.contains(found.points))
     assert np.median(found.values) < 1e-9  # cut loci may stop some
@@ -41,6 +42,6 @@ def walled(starts: jax.Array) -> object:
 
 
 def test_searches_slide_along_walls() -> None:
-    starts = jax.random.uniform(jax.random.key(0), (8, 3)) * 0.9
+    starts = jnp.asarray(np.random.default_rng(0).uniform(0.0, 0.9, (8, 3)))
     found = compiled(walled, starts)
     np.testing.assert_allclose(found.points, np.tile([1.0, 0.0, 0.7 / 3.0], (8, 1)), atol=1e-5)

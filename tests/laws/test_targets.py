@@ -27,6 +27,11 @@ CASES: list[Target] = [
 BATCH = 64  # points at a time: one shape to compile
 
 
+def key(seed: int) -> jax.Array:
+    """Return a key whose numbers compile in half the time of the default."""
+    return jax.random.key(seed, impl="rbg")
+
+
 def _named(these: list[Target]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("target", these, ids=lambda target: f"{target.name}-{target.space}")
 
@@ -37,7 +42,8 @@ def search(target: Target, rng: np.random.Generator) -> tuple[np.ndarray, float]
     x = np.asarray(points(space, 0, 16 * BATCH))
     values = np.concatenate([target(part) for part in np.split(x, 16)])
     starts = np.concatenate([x[np.argsort(values)[:7]], target.minimizer[None]])
-    starts[-1] = np.asarray(space.nearest(starts[-1] + 0.1 * rng.normal(size=x.shape[1])))
+    near = np.tile(starts[-1] + 0.1 * rng.normal(size=x.shape[1]), (BATCH, 1))
+    starts[-1] = np.asarray(space.nearest(near))[0]
     least = np.concatenate([np.sort(values)[:7], [np.inf]])
     for radius in np.geomspace(0.3, 1e-4, 40):
         near = np.repeat(starts, BATCH // 8, axis=0)
@@ -52,11 +58,12 @@ def search(target: Target, rng: np.random.Generator) -> tuple[np.ndarray, float]
 
 @_named(CASES)
 def test_the_minimum_is_taken_at_the_minimizer_and_nowhere_undercut(target: Target) -> None:
-    here = target.rotated(key=jax.random.key(4))
+    here = target.rotated(key=key(4))
     scale = max(1.0, abs(here.minimum))
     assert not np.allclose(here.minimizer, target.minimizer)
-    assert np.all(here.space.contains(here.minimizer))
-    assert np.allclose(here(np.tile(here.minimizer, (BATCH, 1))), here.minimum, rtol=0.0, atol=2e-6 * scale)
+    best = np.tile(here.minimizer, (BATCH, 1))
+    assert np.all(here.space.contains(best))
+    assert np.allclose(here(best), here.minimum, rtol=0.0, atol=2e-6 * scale)
     values, lowest = search(here, np.random.default_rng(1))
     assert np.all(np.isfinite(values))
     assert here.minimum - 1e-9 * scale <= lowest < here.minimum + 0.05 * np.std(values)
@@ -64,7 +71,7 @@ def test_the_minimum_is_taken_at_the_minimizer_and_nowhere_undercut(target: Targ
 
 @_named([CASES[-1]])
 def test_turning_moves_the_function_and_keeps_its_values(target: Target) -> None:
-    twice = target.rotated(key=jax.random.key(4)).rotated(key=jax.random.key(5))
+    twice = target.rotated(key=key(4)).rotated(key=key(5))
     x = points(target.space, 2, BATCH)
     assert twice.isometry is not None
     assert np.allclose(twice(x), target(twice.isometry(x)), atol=1e-9)

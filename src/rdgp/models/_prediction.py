@@ -30,17 +30,25 @@ class Prediction(eqx.Module):
         """The law of an observation: for Gaussian noise the same members with noise added, else by their moments."""
         if self.likelihood is None:
             return self
-        means, covariances = self.likelihood.observed_moments(self.means, self.covariances)
+        means, covariances = compiled(
+            type(self.likelihood).observed_moments, self.likelihood, self.means, self.covariances
+        )
         return Prediction(means, covariances, None, self.basis, self.scalar)
 
     @property
     def mean(self) -> Float[Array, "N ..."]:
         """Mean of the mixture."""
+        return compiled(Prediction._mean, self)
+
+    def _mean(self) -> Float[Array, "N ..."]:
         return self._values(jnp.mean(self.means, axis=0))
 
     @property
     def covariance(self) -> Float[Array, "N ..."]:
         """Covariance at each point, by the law of total variance: [N] for scalars, else [N, P, P]."""
+        return compiled(Prediction._covariance, self)
+
+    def _covariance(self) -> Float[Array, "N ..."]:
         centred = self.means - jnp.mean(self.means, axis=0)
         spread = jnp.einsum("snp,snq->npq", centred, centred) / self.means.shape[0]
         total = jnp.mean(self.covariances, axis=0) + spread
@@ -89,6 +97,9 @@ class Prediction(eqx.Module):
 
     def sample(self, *, key: PRNGKeyArray, n: int = 1) -> Float[Array, "n N ..."]:
         """Draw n values at every point, independently from point to point."""
+        return compiled(Prediction._sample, self, key, n)
+
+    def _sample(self, key: PRNGKeyArray, n: int) -> Float[Array, "n N ..."]:
         key_member, key_normal = jax.random.split(key)
         num_members, num_points, size = self.means.shape
         member = jax.random.randint(key_member, (n, num_points), 0, num_members)
@@ -146,18 +157,27 @@ class PointPrediction(eqx.Module):
     @property
     def variance(self) -> Float[Array, "N"]:
         """Mean squared distance of the points to their mean."""
-        here = jnp.broadcast_to(self.mean, self.points.shape)
-        return jnp.mean(jnp.square(self.space.distance(here, self.points)), axis=0)
+        return compiled(PointPrediction._variance, self)
+
+    def _variance(self) -> Float[Array, "N"]:
+        here = jnp.broadcast_to(self._mean(), self.points.shape)
+        return jnp.mean(jnp.square(self.space._distance(here, self.points)), axis=0)
 
     def log_prob(self, y: Numbers) -> Float[Array, "N"]:
         """Return the log density of observed points."""
         y = check_points(self.space, y, "y")
         if y.shape != self.points.shape[1:]:
             raise ValueError(f"y must have shape {self.points.shape[1:]} like the mean, got {y.shape}")
-        members = self.likelihood.log_density(y.astype(self.points.dtype), self.points)
+        return compiled(PointPrediction._log_prob, self, y.astype(self.points.dtype))
+
+    def _log_prob(self, y: Float[Array, "N D"]) -> Float[Array, "N"]:
+        members = self.likelihood.log_density(y, self.points)
         return logsumexp(members, axis=0) - jnp.log(members.shape[0])
 
     def sample(self, *, key: PRNGKeyArray, n: int = 1) -> Float[Array, "n N D"]:
         """Draw n latent points at every input, independently from input to input."""
+        return compiled(PointPrediction._sample, self, key, n)
+
+    def _sample(self, key: PRNGKeyArray, n: int) -> Float[Array, "n N D"]:
         member = jax.random.randint(key, (n, self.points.shape[1]), 0, self.points.shape[0])
         return self.points[member, jnp.arange(self.points.shape[1])]

@@ -58,7 +58,7 @@ class Euclidean(_Flat):
         """Infinite: straight lines never meet again."""
         return math.inf
 
-    def random_isometry(self, *, key: PRNGKeyArray) -> Isometry:
+    def _random_isometry(self, key: PRNGKeyArray) -> Isometry:
         """Draw a rotation or reflection and a standard normal shift."""
         key_turn, key_shift = jax.random.split(key)
         return Isometry(jax.random.orthogonal(key_turn, self.d), standard_normal(key_shift, (self.d,)))
@@ -100,7 +100,7 @@ class Box(_Flat):
         """Zero, because of the walls."""
         return 0.0
 
-    def random_isometry(self, *, key: PRNGKeyArray) -> Isometry:
+    def _random_isometry(self, key: PRNGKeyArray) -> Isometry:
         """Draw a mirroring of some coordinates about the middle of the box."""
         sign = jax.random.rademacher(key, (self.dim,), float)
         middle = (jnp.asarray(self.lower) + jnp.asarray(self.upper)) / 2.0

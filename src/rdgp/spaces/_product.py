@@ -61,9 +61,9 @@ class Product(Space):
         """Cut an ambient vector into the factors' ambient vectors."""
         return tuple(x[..., part] for part in self.slices)
 
-    def random_isometry(self, *, key: PRNGKeyArray) -> Isometry:
+    def _random_isometry(self, key: PRNGKeyArray) -> Isometry:
         """Draw an isometry of each factor."""
-        parts = [factor.random_isometry(key=k) for factor, k in self._with_keys(key)]
+        parts = [factor._random_isometry(k) for factor, k in self._with_keys(key)]
         return Isometry(block_diag(*(p.matrix for p in parts)), jnp.concatenate([p.shift for p in parts]))
 
     def _with_keys(self, key: PRNGKeyArray) -> Iterator[tuple[Space, PRNGKeyArray]]:

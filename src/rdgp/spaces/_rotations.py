@@ -37,7 +37,7 @@ class Rotations(Space):
         """Half the length of the shortest closed geodesic."""
         return math.pi / 2
 
-    def random_isometry(self, *, key: PRNGKeyArray) -> Isometry:
+    def _random_isometry(self, key: PRNGKeyArray) -> Isometry:
         """Draw a map q -> a q b with uniform rotations a and b."""
         a, b = _COVER.random(2, key=key)
         columns = [quaternion_product(quaternion_product(a, unit), b) for unit in jnp.eye(4, dtype=a.dtype)]

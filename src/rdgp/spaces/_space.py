@@ -132,9 +132,9 @@ class Space(eqx.Module):
                 )
         return x
 
-    @abstractmethod
     def random_isometry(self, *, key: PRNGKeyArray) -> Isometry:
         """Draw a random isometry of the space."""
+        return compiled(type(self)._random_isometry, self, key)
 
     def _error(self, x: Points) -> Float[Array, "*#N"]:
         return safe_norm(x - self._nearest(x))
@@ -146,6 +146,9 @@ class Space(eqx.Module):
         check_finite(u, name)
         dtype = jnp.promote_types(x.dtype, u.dtype)
         return x.astype(dtype), u.astype(dtype)
+
+    @abstractmethod
+    def _random_isometry(self, key: PRNGKeyArray) -> Isometry: ...
 
     @abstractmethod
     def _exp(self, x: Points, v: Tangents) -> Points: ...

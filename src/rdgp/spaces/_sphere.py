@@ -46,7 +46,7 @@ class Sphere(Space):
         """Half the length of a great circle."""
         return math.pi
 
-    def random_isometry(self, *, key: PRNGKeyArray) -> Isometry:
+    def _random_isometry(self, key: PRNGKeyArray) -> Isometry:
         """Draw a rotation or reflection uniformly."""
         size = self.ambient_dim
         return Isometry(jax.random.orthogonal(key, size), jnp.zeros(size))

@@ -42,7 +42,7 @@ class Torus(Space):
         """Half the length of one circle."""
         return math.pi
 
-    def random_isometry(self, *, key: PRNGKeyArray) -> Isometry:
+    def _random_isometry(self, key: PRNGKeyArray) -> Isometry:
         """Draw a rotation or reflection of each circle."""
         turns = jax.random.orthogonal(key, 2, (self.n,))
         return Isometry(block_diag(*turns), jnp.zeros(self.ambient_dim))
