@@ -1,5 +1,8 @@
 """The laws of Gaussian fields."""
 
+from functools import partial
+from typing import NamedTuple
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -9,27 +12,65 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rdgp.fields
-from rdgp.core import compiled
 from rdgp.fields import Field, FrameField, HodgeField, ProjectedField, ScalarField, StackedField, TangentField
-from rdgp.fields._field import FieldDraw
 from rdgp.kernels import EuclideanMatern, Matern
-from rdgp.spaces import Box, Euclidean, Product, Rotations, Sphere
-from tests.cases import FIELDS, draw_of, fields, isometry, named_fields, points, representative_fields
+from rdgp.spaces import Box, Euclidean, Product, Sphere
+from tests.cases import FIELDS, fields, isometry, named_fields, points, representative_fields
 
 seeds = st.integers(0, 2**20)
 NUM_DRAWS = 20_000
 DEVIATIONS = 6.0  # of the sampling error; over all entries tested a false alarm has probability below 1e-4
 
 
-def matrix(field: Field, x: jax.Array, y: jax.Array) -> np.ndarray:
-    covariance = np.asarray(field.covariance(x, y))
-    size = int(np.prod(field.value_shape()))
-    return covariance.reshape(x.shape[0] * size, y.shape[0] * size)
+def matrix(field: Field, covariance: np.ndarray) -> np.ndarray:
+    size = covariance.shape[0] * int(np.prod(field.value_shape()))
+    return covariance.reshape(size, size)
 
 
 def has_features(field: Field) -> bool:
     factors = field.space.factors if isinstance(field.space, Product) else (field.space,)
     return not any(isinstance(factor, Euclidean | Box) for factor in factors)
+
+
+class Facts(NamedTuple):
+    """All numbers of a field and of a draw at ten points that the laws compare; each field compiles them once."""
+
+    covariance: np.ndarray
+    variance: np.ndarray
+    features: np.ndarray | None
+    scales: np.ndarray | None
+    values: np.ndarray
+    projected: np.ndarray
+    coordinates: np.ndarray
+    basis: np.ndarray | None
+
+
+@eqx.filter_jit
+def _facts(field: Field, x: jax.Array, key: jax.Array) -> Facts:
+    values = field.sample(key=key)(x)
+    return Facts(
+        covariance=field.covariance(x, x),
+        variance=field.variance_along(x, None),
+        features=field.features(x) if has_features(field) else None,
+        scales=field.scales() if has_features(field) else None,
+        values=values,
+        projected=field.space.project(x, values) if isinstance(field, TangentField) else values,
+        coordinates=field.coordinates(x, values),
+        basis=field.basis(x),
+    )
+
+
+def facts(field: Field, x: np.ndarray) -> Facts:
+    return jax.tree.map(np.asarray, _facts(field, x, key_of(0)))
+
+
+def key_of(seed: int) -> jax.Array:
+    """Return a key whose numbers compile in half the time of the default."""
+    return jax.random.key(seed, impl="rbg")
+
+
+def ten_points(field: Field, seed: int) -> np.ndarray:
+    return np.asarray(points(field.space, seed, 10))
 
 
 def test_every_exported_field_is_held_to_the_laws() -> None:
@@ -41,27 +82,27 @@ def test_every_exported_field_is_held_to_the_laws() -> None:
 @fields
 @given(seed=seeds)
 def test_covariance_is_symmetric_and_positive(field: Field, seed: int) -> None:
-    x, y = points(field.space, seed), points(field.space, seed + 1)
-    np.testing.assert_allclose(matrix(field, x, y), matrix(field, y, x).T, atol=1e-12)
-    assert np.linalg.eigvalsh(matrix(field, x, x)).min() > -1e-10
+    covariance = matrix(field, facts(field, ten_points(field, seed)).covariance)
+    np.testing.assert_allclose(covariance, covariance.T, atol=1e-12)
+    assert np.linalg.eigvalsh(covariance).min() > -1e-10
 
 
 @fields
 def test_features_times_scales_make_the_covariance(field: Field) -> None:
-    x, y = points(field.space, 0), points(field.space, 1)
+    x = ten_points(field, 0)
+    known = facts(field, x)
     if not has_features(field):
         with pytest.raises(ValueError, match="no discrete spectrum"):
             field.features(x)
         return
-    scales = np.asarray(field.scales())
-    left, right = np.asarray(field.features(x)) * scales, np.asarray(field.features(y)) * scales
-    np.testing.assert_allclose(np.tensordot(left, right, (-1, -1)), field.covariance(x, y), atol=1e-10)
+    scaled = known.features * known.scales
+    np.testing.assert_allclose(np.tensordot(scaled, scaled, (-1, -1)), known.covariance, atol=1e-10)
 
 
 @fields
 def test_variance_is_what_the_kernels_say(field: Field) -> None:
     """Scalar: Var f; projected and frame: per direction; Hodge: E|g|² of each part."""
-    own = np.asarray(compiled(Field.variance_along, field, points(field.space, 0), None))
+    own = facts(field, ten_points(field, 0)).variance
     if isinstance(field, HodgeField):
         total = sum(float(kernel.variance) for kernel in field.kernels)
         np.testing.assert_allclose(np.trace(own, axis1=1, axis2=2), total, rtol=1e-10)
@@ -78,10 +119,8 @@ def test_covariance_is_invariant_under_isometries(field: Field, seed: int) -> No
         pytest.skip("a frame is not invariant")
     if isinstance(field, ScalarField) and isinstance(field.space, Euclidean):
         pytest.skip("one lengthscale for each coordinate is not invariant under rotations")
-    turn = isometry(field.space, seed)
-    x, y = (points(field.space, seed + i) for i in (1, 2))
-    turned = field.covariance(*(np.asarray(z) @ turn.matrix.T + turn.shift for z in (x, y)))
-    expected = field.covariance(x, y)
+    turn, x = isometry(field.space, seed), ten_points(field, seed + 1)
+    turned, expected = (facts(field, z).covariance for z in (x @ turn.matrix.T + turn.shift, x))
     if isinstance(field, TangentField):
         expected = np.einsum("ap,npmq,bq->namb", turn.matrix, expected, turn.matrix)
     np.testing.assert_allclose(turned, expected, atol=1e-9)
@@ -89,59 +128,48 @@ def test_covariance_is_invariant_under_isometries(field: Field, seed: int) -> No
 
 @fields
 def test_draws_are_functions_with_the_right_covariance(field: Field) -> None:
-    x = points(field.space, 0)
+    x = ten_points(field, 0)
+    five = jnp.asarray(x[:5])
 
-    @jax.jit
+    @partial(jax.jit, compiler_options={"xla_backend_optimization_level": 1})  # it runs longer than it compiles
     def draw_many(keys: jax.Array) -> jax.Array:
-        return jax.lax.map(lambda key: field.sample(key=key)(x).ravel(), keys, batch_size=200)
+        return jax.lax.map(lambda key: field.sample(key=key)(five).ravel(), keys, batch_size=200)
 
-    keys = jax.random.split(jax.random.key(1, impl="rbg"), NUM_DRAWS)  # compiles in half the time of the default
-    draws = np.asarray(draw_many(keys))
-    exact = matrix(field, x, x)
+    draws = np.asarray(draw_many(jax.random.split(key_of(1), NUM_DRAWS)))
+    exact = matrix(field, facts(field, x).covariance)[: draws.shape[1], : draws.shape[1]]
     variance = np.diagonal(exact)
     error = np.sqrt((np.outer(variance, variance) + exact**2) / NUM_DRAWS)
     assert np.all(np.abs(draws.T @ draws / NUM_DRAWS - exact) < DEVIATIONS * error + 1e-12)
     assert np.all(np.abs(draws.mean(axis=0)) < DEVIATIONS * np.sqrt(variance / NUM_DRAWS) + 1e-12)
 
 
-@eqx.filter_jit
-def _evaluate(field: Field, draw: FieldDraw, x: jax.Array) -> tuple[jax.Array | None, ...]:
-    """Return a draw's values, their coordinates, and the basis of these."""
-    values = draw(x)
-    return values, field.coordinates(x, values), field.basis(x)
-
-
 @fields
 def test_a_draw_is_one_function_of_the_right_kind(field: Field) -> None:
     """The same wherever it is called, tangent where it should be, and the same after a tour through coordinates."""
-    draw = draw_of(field, 0)
-    x = points(field.space, 0)
-    values, flat, basis = _evaluate(field, draw, x)
-    if isinstance(field, TangentField):
-        np.testing.assert_allclose(field.space.project(x, values), values, atol=1e-11)
-    again = _evaluate(field, draw, jnp.asarray(np.asarray(x)[::-1]))[0]
-    np.testing.assert_allclose(np.asarray(again)[::-1], values, atol=1e-12)
-    flat = np.asarray(flat).reshape(x.shape[0], -1)
-    back = flat if basis is None else np.einsum("npq,nq->np", basis, flat)
-    np.testing.assert_allclose(back.reshape(values.shape), values, atol=1e-11)
+    x = ten_points(field, 0)
+    known = facts(field, x)
+    np.testing.assert_allclose(known.projected, known.values, atol=1e-11)
+    np.testing.assert_allclose(facts(field, x[::-1]).values[::-1], known.values, atol=1e-12)
+    flat = known.coordinates.reshape(len(x), -1)
+    back = flat if known.basis is None else np.einsum("npq,nq->np", known.basis, flat)
+    np.testing.assert_allclose(back.reshape(known.values.shape), known.values, atol=1e-11)
 
 
 @representative_fields
 def test_a_draw_is_differentiable(field: Field) -> None:
-    draw = draw_of(field, 0)
-    x = points(field.space, 0)
-    slope = jax.jit(jax.grad(lambda x: jnp.sum(draw(x))))(x)
+    x = ten_points(field, 0)
+    slope = jax.jit(jax.grad(lambda x: jnp.sum(field.sample(key=key_of(0))(x))))(x)
     assert slope.shape == x.shape
     assert np.all(np.isfinite(slope))
 
 
 @named_fields("scalar-euclidean", "stacked-sphere", "projected-sphere", "hodge-sphere")
 def test_single_precision_stays_single(field: Field) -> None:
-    x = points(field.space, 0, dtype=jnp.float32)
-    assert jax.eval_shape(lambda x: field.sample(key=jax.random.key(0))(x), x).dtype == jnp.float32
+    x = ten_points(field, 0).astype(np.float32)
+    assert jax.eval_shape(lambda x: field.sample(key=key_of(0))(x), x).dtype == jnp.float32
     single = field.covariance(x, x)
     assert single.dtype == jnp.float32
-    np.testing.assert_allclose(single, field.covariance(*2 * (np.asarray(x, np.float64),)), atol=1e-5)
+    np.testing.assert_allclose(single, facts(field, x.astype(float)).covariance, atol=1e-5)
 
 
 def test_one_part_may_be_left_out() -> None:
@@ -155,14 +183,14 @@ def test_one_part_may_be_left_out() -> None:
 
 @named_fields(*(name for name in FIELDS if "rotations" in name))
 def test_fields_on_rotations_do_not_depend_on_the_sign_of_the_quaternion(field: Field) -> None:
-    x, y = points(Rotations(), 0), points(Rotations(), 1)
+    x = ten_points(field, 0)
     sign = -1.0 if isinstance(field, TangentField) else 1.0
-    other = jnp.asarray(-np.asarray(x))
-    np.testing.assert_allclose(field.covariance(other, y), sign * np.asarray(field.covariance(x, y)), atol=1e-12)
-    np.testing.assert_allclose(field.features(other), sign * np.asarray(field.features(x)), atol=1e-11)
-    draw = draw_of(field, 0)
-    ours, theirs = (np.asarray(_evaluate(field, draw, z)[0]) for z in (other, x))
-    np.testing.assert_allclose(ours, sign * theirs, atol=1e-11)
+    ours, theirs = facts(field, np.concatenate([-x[:5], x[5:]])), facts(field, x)
+    left, right = (matrix(field, known.covariance) for known in (ours, theirs))
+    half = len(left) // 2
+    np.testing.assert_allclose(left[:half, half:], sign * right[:half, half:], atol=1e-12)
+    np.testing.assert_allclose(ours.features[:5], sign * theirs.features[:5], atol=1e-11)
+    np.testing.assert_allclose(ours.values[:5], sign * theirs.values[:5], atol=1e-11)
 
 
 def test_a_product_kernel_is_the_product_of_its_kernels() -> None:
