@@ -12,7 +12,7 @@ KEEP_MEMORY := MALLOC_MMAP_THRESHOLD_=4294967296 MALLOC_TRIM_THRESHOLD_=17179869
 QUICK := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 JAX_PLATFORMS=cpu \
 	XLA_FLAGS="$(ONE_THREAD) --xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0" \
 	JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.jax_cache JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0 \
-	JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES=-1 JAX_COMPILATION_CACHE_MAX_SIZE=1000000000
+	JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES=-1
 
 .DEFAULT_GOAL := help
 .PHONY: help demo picture test check format bench quality depth winds clean
@@ -27,6 +27,7 @@ picture: .venv/.plot  ## Fit a posterior on the sphere and draw it
 	$(BIN)/python examples/posterior_on_the_sphere.py $(OUTPUT)
 
 test: .venv/.dev  ## Run all tests
+	@mkdir -p .jax_cache && find .jax_cache -type f -mtime +14 -delete
 	$(QUICK) $(BIN)/python -m pytest -n 2 --dist loadgroup -q
 
 check: .venv/.dev  ## Lint, formatting, types
