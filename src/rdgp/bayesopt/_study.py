@@ -25,7 +25,7 @@ from rdgp.bayesopt._file import (
 from rdgp.bayesopt._inner import chords, has_walls, inner_space
 from rdgp.bayesopt._options import AcquisitionName, FieldName, InducingName, PresetName, SurrogateName, preset_options
 from rdgp.bayesopt._posterior import Posterior
-from rdgp.bayesopt._region import Region, Step, follow, follow_rival
+from rdgp.bayesopt._region import Region, Step, follow
 from rdgp.bayesopt._trial import Origin, Trial
 from rdgp.core import Numbers, check_count, compiled, require
 from rdgp.fields import check_points
@@ -36,8 +36,8 @@ _APART = 1e-6  # two evaluations are at least so far apart
 _AWAY = 0.02  # and so far from failed ones
 _NUM_INITIAL, _ATTEMPTS = 16, 20  # candidates for a random point, and how often to draw others
 _LATE_FROM = 60  # observations from which points come from the late cycle instead of the early one
-_EARLY: tuple[Origin, ...] = ("global", "explore", "global", "local")
-_LATE: tuple[Origin, ...] = ("global", "local", "explore", "local")
+_EARLY: tuple[Origin, ...] = ("global", "explore", "rival", "local")
+_LATE: tuple[Origin, ...] = ("global", "local", "rival", "local", "explore", "local", "rival", "local")
 _COMPARE_FROM, _COMPARE_EVERY = 30, 10  # observations between comparisons of deep and shallow
 _PAPER_SWITCH = 180
 
@@ -323,17 +323,16 @@ class Study:
         if origin == "initial":
             candidates = np.asarray(self._inner.space.random(_NUM_INITIAL, key=key), float)
         else:
-            region, rival = self._regions()
-            best = region.best
-            if origin == "local" and rival is not None and number // 2 % 2:
-                origin, region = "rival", rival
+            regions = self._regions()
+            if origin == "rival" and all(region.settled for region in regions[1:]):
+                origin = "local"
             if origin == "explore":
                 candidates = self._engine.propose_far(data, key)
             elif origin in ("local", "rival"):
-                candidates = self._engine.propose_near(data, self._memory, region.best, region.radius, key)
+                candidates = self._near(data, regions[:1] if origin == "local" else regions[1:], key)
             else:
                 fit = self._engine.fit(data, self._memory, key, deep=self._is_deep(data, self._memory, key))
-                candidates = self._engine.propose(fit, data, data.x[best], key)
+                candidates = self._engine.propose(fit, data, data.x[regions[0].best], key)
         x = self._inner.outward(self._untried(candidates, data, key))
         return np.asarray(self.space.nearest(x), float), origin
 
@@ -343,15 +342,20 @@ class Study:
             return "initial"
         if not options.local:
             return "global"
-        return _EARLY[number % 4] if count < _LATE_FROM else _LATE[number % 4]
+        return _EARLY[number % len(_EARLY)] if count < _LATE_FROM else _LATE[number % len(_LATE)]
 
-    def _regions(self) -> tuple[Region, Region | None]:
-        """Return the region of trust and its rival if there is one, centers by their numbers among the observations."""
+    def _near(self, data: Data, regions: Sequence[Region], key: PRNGKeyArray) -> Float[np.ndarray, "R D"]:
+        """Return candidates from the most promising of some regions of trust."""
+        live = [region for region in regions if not region.settled] or regions
+        found = [self._engine.propose_near(data, self._memory, *region, key) for region in live]
+        return max(found, key=lambda pair: pair[1])[0]
+
+    def _regions(self) -> list[Region]:
+        """Return the regions of trust, centers by their numbers among the observations."""
         finished = [trial for trial in self._trials if trial.state == "done"]
         sign = self._engine.sign
         steps = [Step(self._inner.inward(t.x), sign * float(t.y or 0.0), t.origin) for t in finished]
-        region = follow(self._inner.space, steps)
-        return region, follow_rival(self._inner.space, steps, region)
+        return follow(self._inner.space, steps)
 
     def _untried(self, candidates: Float[np.ndarray, "R D"], data: Data, key: PRNGKeyArray) -> Float[np.ndarray, "D"]:
         """Return the first candidate that is neither an earlier point nor near a failure, else any such point."""
