@@ -158,10 +158,10 @@ class Engine:
     def propose_near(
         self, data: Data, memory: Memory, center: int, radius: float, key: PRNGKeyArray
     ) -> tuple[Float[np.ndarray, "R D"], float]:
-        """Return candidates from the region of trust around an observation, the best first, and its improvement.
+        """Return candidates from the region of trust around an observation, the best first, and how promising it is.
 
         Coordinates are turned along the valley in which the better points nearby lie: its direction has a lengthscale
-        of its own. The improvement is the log of that on the best observation of all, in units of y.
+        of its own. Promise is the log of the expected improvement on the best of all values, over their spread.
         """
         here = jnp.asarray(data.x[center], float)
         every = np.concatenate([data.x, data.pending])
@@ -176,14 +176,17 @@ class Engine:
         there = Data(seen[near], data.y[near], data.noise[near], pending[closest], flat[:0], data.local[near])
         scaling, observed = self.scaled(there)
         posterior = self._near(observed, memory, len(data.y), key)
-        best = scaling.forward(np.min(self.sign * data.y, keepdims=True) * self.sign)
-        posterior = eqx.tree_at(lambda p: p.best, posterior, jnp.minimum(posterior.best, jnp.asarray(best, float)))
+        best = int(np.argmin(self.sign * data.y))
+        if center != best:
+            goal = jnp.asarray(scaling.forward(data.y[best : best + 1]), float)
+            posterior = eqx.tree_at(lambda p: p.best, posterior, jnp.minimum(posterior.best, goal))
         nobody = jnp.zeros(observed.x.shape[0], bool)
         votes = Votes(observed.x, nobody, nobody, jnp.ones(()))
         candidates = candidates_of(self.cube, np.zeros(self.space.dim), key, _LOCAL_SIZES)
         found = search(self.cube, jnp.asarray(False), posterior, votes, candidates, _LOCAL_SIZES)
         points = _unflatten(self.space, here, jnp.asarray(radius * _sorted(found) @ axes.T, float))
-        return np.asarray(points, float), float(np.log(scaling.scale) - np.min(np.asarray(found.values)))
+        spread = self.scaled(data)[0].scale
+        return np.asarray(points, float), float(np.log(scaling.scale / spread) - np.min(np.asarray(found.values)))
 
     def _near(self, observed: Observed, memory: Memory, count: int, key: PRNGKeyArray) -> Posterior:
         """Fit the surrogate of a region of trust and condition it."""
