@@ -13,7 +13,7 @@ from rdgp.bayesopt import Study, Trial
 from rdgp.bayesopt._engine import Memory
 from rdgp.bayesopt._inner import inner_space
 from rdgp.bayesopt._posterior import Posterior, bucket
-from rdgp.bayesopt._region import Step, follow, follow_rival
+from rdgp.bayesopt._region import Region, Step, follow
 from rdgp.core import compiled
 from rdgp.models import ExactGP
 from rdgp.spaces import Box, Product, Rotations, Sphere, Torus
@@ -36,7 +36,7 @@ def study() -> Study:
 
 def test_a_study_finds_the_minimum(study: Study) -> None:
     assert study.best().y < 0.02
-    assert {trial.origin for trial in study.trials} == {"initial", "global", "explore", "local"}
+    assert {trial.origin for trial in study.trials} == {"initial", "global", "explore", "local", "rival"}
     assert all(bool(SPACE.contains(trial.x)) for trial in study.trials)
 
 
@@ -219,18 +219,25 @@ def test_points_travel_to_the_inner_space_and_back() -> None:
 def test_the_region_of_trust_shrinks_grows_and_moves() -> None:
     near, far = np.array([0.0, 0.0, 1.0]), np.array([1.0, 0.0, 0.0])
     steps = [Step(near, 1.0, "initial"), Step(near, 2.0, "local"), Step(near, 2.0, "local")]
-    small = follow(SPACE, steps)
+    small = follow(SPACE, steps)[0]
     assert (small.best, small.radius) == (0, pytest.approx(0.5 * 0.5 ** (2.0 / 3.0)))
     step = np.array([np.sin(0.3), 0.0, np.cos(0.3)])
-    assert follow(SPACE, [*steps, Step(step, 0.5, "local")]).radius == pytest.approx(0.5)
-    assert follow(SPACE, [*steps * 4, Step(far, 0.0, "global")]).radius == pytest.approx(0.5)
+    assert follow(SPACE, [*steps, Step(step, 0.5, "local")])[0].radius == pytest.approx(0.5)
+    assert follow(SPACE, [*steps * 4, Step(far, 0.0, "global")])[0] == (12, 0.5)
 
 
-def test_a_rival_region_opens_elsewhere_once_the_first_has_settled() -> None:
-    near, far, third = np.eye(3)[[2, 0, 1]]
-    steps = [Step(near, 0.0, "initial"), Step(far, 1.0, "initial"), Step(third, 2.0, "initial")]
-    assert follow_rival(SPACE, steps, follow(SPACE, steps)) is None
-    settled = [*steps, *[Step(near, 1.0, "local")] * 20]
-    assert follow_rival(SPACE, settled, follow(SPACE, settled)) == (1, 0.25)
-    lost = [*settled, *[Step(far, 1.5, "rival")] * 11]
-    assert follow_rival(SPACE, lost, follow(SPACE, lost)) == (2, 0.25)
+def test_every_valley_of_the_data_has_a_region() -> None:
+    grid = np.asarray(SPACE.random(200, key=jax.random.key(0)))
+    deep, other = np.eye(3)[:2]
+    depth = sum(-a * np.exp(-4.0 * np.sum((grid - c) ** 2, axis=1)) for a, c in ((1.0, deep), (0.5, other)))
+    steps = [Step(x, float(y), "explore") for x, y in zip(grid, depth, strict=True)]
+    first = follow(SPACE, steps)[0]
+    assert first.best == np.argmin(depth)
+    assert np.linalg.norm(grid[first.best] - deep) < 0.3
+
+    def rivals(steps: list[Step]) -> list[Region]:
+        return [region for region in follow(SPACE, steps)[1:] if np.linalg.norm(grid[region.best] - other) < 0.3]
+
+    assert [region.radius for region in rivals(steps)] == [0.25]
+    lost = [*steps, *[Step(other, 1.0, "rival")] * 12]
+    assert [region.settled for region in rivals(lost)] == [True]

@@ -19,7 +19,7 @@ from rdgp.bayesopt._models import (
     with_parameters,
 )
 from rdgp.bayesopt._options import AcquisitionName, Options
-from rdgp.bayesopt._posterior import Observed, Posterior, bucket, condition, padded
+from rdgp.bayesopt._posterior import SMALLEST, Observed, Posterior, bucket, condition, padded
 from rdgp.bayesopt._scaling import Scaling
 from rdgp.bayesopt._search import Votes, candidates_of, log_acquisition, search, search_draw
 from rdgp.core import compiled
@@ -32,7 +32,9 @@ _FEW_FAILURES = 3  # before the probability of failure steers the search
 _NOISY_DRAWS = 16
 _FAR_CANDIDATES = 1024
 _LOCAL_SIZES = (256, 256, 16, 20)
+_VALLEY = 10  # the best of them, whose directions are the axes of its coordinates
 _PILE = 0.05  # points of the region of trust nearer than this to a better one are left out elsewhere
+_REFIT = 32  # share of new observations that call for another fit of the global surrogate
 _HELD_OUT = 5  # every so many observations are held out when deep and shallow are compared
 
 _condition = eqx.filter_jit(condition)
@@ -83,6 +85,10 @@ class Memory:
     def is_of(self, name: str, count: int) -> bool:
         """Tell whether the last fit saw just so many observations."""
         return bool(name in self.content and self.content[name]["observations"] == count)
+
+    def is_recent(self, name: str, count: int) -> bool:
+        """Tell whether the last fit saw nearly so many observations: few more do not change it."""
+        return bool(name in self.content and 0 <= count - self.content[name]["observations"] <= count // _REFIT)
 
     def keep(self, name: str, parameters: Float[Array, "P"], count: int) -> None:
         """Remember a fit."""
@@ -150,26 +156,42 @@ class Engine:
         return _sorted(found)
 
     def propose_near(
-        self, data: Data, memory: Memory, best: int, radius: float, key: PRNGKeyArray
-    ) -> Float[np.ndarray, "R D"]:
-        """Return candidates from the region of trust around an observation, the best first."""
-        center = jnp.asarray(data.x[best], float)
+        self, data: Data, memory: Memory, center: int, radius: float, key: PRNGKeyArray
+    ) -> tuple[Float[np.ndarray, "R D"], float]:
+        """Return candidates from the region of trust around an observation, the best first, and how promising it is.
+
+        Coordinates are turned along the valley in which the better points nearby lie: its direction has a lengthscale
+        of its own. Promise is the log of the expected improvement on the best of all values, over their spread.
+        """
+        here = jnp.asarray(data.x[center], float)
         every = np.concatenate([data.x, data.pending])
         size = bucket(len(every))
         stacked = jnp.asarray(np.concatenate([every, np.repeat(every[:1], size - len(every), axis=0)]), float)
-        flat = np.asarray(_flatten(self.space, center, stacked), float)[: len(every)] / radius
-        seen, pending = flat[: len(data.x)], flat[len(data.x) :]
-        near = np.argsort(np.linalg.norm(seen, axis=1), kind="stable")[:_NEAR]
-        closest = np.argsort(np.linalg.norm(pending, axis=1), kind="stable")[: 64 - _NEAR]
+        flat = np.asarray(_flatten(self.space, here, stacked), float)[: len(every)] / radius
+        near = np.argsort(np.linalg.norm(flat[: len(data.x)], axis=1), kind="stable")[:_NEAR]
+        valley = flat[near[np.argsort(self.sign * data.y[near], kind="stable")[:_VALLEY]]]
+        axes = np.linalg.eigh(valley.T @ valley)[1]
+        seen, pending = flat[: len(data.x)] @ axes, flat[len(data.x) :] @ axes
+        closest = np.argsort(np.linalg.norm(pending, axis=1), kind="stable")[: SMALLEST - _NEAR]
         there = Data(seen[near], data.y[near], data.noise[near], pending[closest], flat[:0], data.local[near])
-        _, observed = self.scaled(there)
-        parameters = _fitted("local", self.local, observed, memory, len(data.y))
-        posterior = _condition(with_parameters(self.local, parameters), observed, key, 1, 0)
+        scaling, observed = self.scaled(there)
+        posterior = self._near(observed, memory, len(data.y), key)
+        best = int(np.argmin(self.sign * data.y))
+        if center != best:
+            goal = jnp.asarray(scaling.forward(data.y[best : best + 1]), float)
+            posterior = eqx.tree_at(lambda p: p.best, posterior, jnp.minimum(posterior.best, goal))
         nobody = jnp.zeros(observed.x.shape[0], bool)
         votes = Votes(observed.x, nobody, nobody, jnp.ones(()))
         candidates = candidates_of(self.cube, np.zeros(self.space.dim), key, _LOCAL_SIZES)
         found = search(self.cube, jnp.asarray(False), posterior, votes, candidates, _LOCAL_SIZES)
-        return np.asarray(_unflatten(self.space, center, radius * jnp.asarray(_sorted(found))), float)
+        points = _unflatten(self.space, here, jnp.asarray(radius * _sorted(found) @ axes.T, float))
+        spread = self.scaled(data)[0].scale
+        return np.asarray(points, float), float(np.log(scaling.scale / spread) - np.min(np.asarray(found.values)))
+
+    def _near(self, observed: Observed, memory: Memory, count: int, key: PRNGKeyArray) -> Posterior:
+        """Fit the surrogate of a region of trust and condition it."""
+        parameters = _fitted("local", self.local, observed, memory, count, afresh=True)
+        return _condition(with_parameters(self.local, parameters), observed, key, 1, 0)
 
     def propose_far(self, data: Data, key: PRNGKeyArray) -> Float[np.ndarray, "R D"]:
         """Return candidates far from everything that was tried, the farthest first."""
@@ -200,11 +222,13 @@ def _sorted(found: Minima) -> Float[np.ndarray, "R D"]:
     return np.asarray(found.points, float)[np.argsort(np.asarray(found.values), kind="stable")]
 
 
-def _fitted(name: str, model: DeepGP, observed: Observed, memory: Memory, count: int) -> Float[Array, "P"]:
-    """Fit a shallow surrogate, from its last parameters among others, unless those are of the same data."""
+def _fitted(
+    name: str, model: DeepGP, observed: Observed, memory: Memory, count: int, *, afresh: bool = False
+) -> Float[Array, "P"]:
+    """Fit a shallow surrogate, from its last parameters among others, unless those are of nearly the same data."""
     starts = shallow_starts(model)
     last = memory.start(name, starts.shape[1])
-    if last is not None and memory.is_of(name, count):
+    if last is not None and memory.is_recent(name, count) and not afresh:
         return last
     found = fit_shallow(model, observed, jnp.concatenate([starts, (starts[0] if last is None else last)[None]]))
     if count >= 0:

@@ -103,8 +103,8 @@ def on_top_of(deep: DeepGP, shallow: DeepGP) -> DeepGP:
 def local_model(dim: int, options: Options) -> tuple[Box, DeepGP]:
     """Build the surrogate of the region of trust, in coordinates of its tangent space: the cube from -1 to 1."""
     cube = Box([-1.0] * dim, [1.0] * dim)
-    priors = {"lengthscale": LogNormal(1.5, 0.7), "variance": LogNormal(1.0, 1.0)}
-    field = ScalarField(cube, EuclideanMatern(1.5, 1.0, 1.0, prior=priors))
+    priors = {"lengthscale": LogNormal(1.5, 1.0), "variance": LogNormal(1.0, 1.0)}
+    field = ScalarField(cube, EuclideanMatern(1.5, [1.0] * dim, 1.0, prior=priors))
     return cube, DeepGP((), field, _noise(options), constant_mean=True)
 
 

@@ -25,7 +25,7 @@ from rdgp.bayesopt._file import (
 from rdgp.bayesopt._inner import chords, has_walls, inner_space
 from rdgp.bayesopt._options import AcquisitionName, FieldName, InducingName, PresetName, SurrogateName, preset_options
 from rdgp.bayesopt._posterior import Posterior
-from rdgp.bayesopt._region import Region, Step, follow, follow_rival
+from rdgp.bayesopt._region import Region, Step, follow
 from rdgp.bayesopt._trial import Origin, Trial
 from rdgp.core import Numbers, check_count, compiled, require
 from rdgp.fields import check_points
@@ -34,10 +34,12 @@ from rdgp.spaces import Space
 
 _APART = 1e-6  # two evaluations are at least so far apart
 _AWAY = 0.02  # and so far from failed ones
+_SPREAD = 0.5  # of the mean distance of neighbors: so far are points of the acquisition from earlier ones
+_NEGLIGIBLE = -6.9  # log of an improvement, over the spread of all values, that is not worth an evaluation early on
 _NUM_INITIAL, _ATTEMPTS = 16, 20  # candidates for a random point, and how often to draw others
 _LATE_FROM = 60  # observations from which points come from the late cycle instead of the early one
-_EARLY: tuple[Origin, ...] = ("global", "explore", "global", "local")
-_LATE: tuple[Origin, ...] = ("global", "local", "explore", "local")
+_EARLY: tuple[Origin, ...] = ("global", "explore", "rival", "local")
+_LATE: tuple[Origin, ...] = ("global", "local", "rival", "local", "explore", "local", "rival", "local")
 _COMPARE_FROM, _COMPARE_EVERY = 30, 10  # observations between comparisons of deep and shallow
 _PAPER_SWITCH = 180
 
@@ -323,41 +325,51 @@ class Study:
         if origin == "initial":
             candidates = np.asarray(self._inner.space.random(_NUM_INITIAL, key=key), float)
         else:
-            region, rival = self._regions()
-            best = region.best
-            if origin == "local" and rival is not None and number // 2 % 2:
-                origin, region = "rival", rival
-            if origin == "explore":
-                candidates = self._engine.propose_far(data, key)
-            elif origin in ("local", "rival"):
-                candidates = self._engine.propose_near(data, self._memory, region.best, region.radius, key)
-            else:
-                fit = self._engine.fit(data, self._memory, key, deep=self._is_deep(data, self._memory, key))
-                candidates = self._engine.propose(fit, data, data.x[best], key)
-        x = self._inner.outward(self._untried(candidates, data, key))
+            candidates, origin = self._candidates(origin, data, key)
+        apart = _SPREAD * len(data.y) ** (-1.0 / self.space.dim) if origin == "global" and self._takes_turns else _APART
+        x = self._inner.outward(self._untried(candidates, data, key, apart))
         return np.asarray(self.space.nearest(x), float), origin
 
+    @property
+    def _takes_turns(self) -> bool:
+        """Whether points come from regions of trust and from far away between those of the acquisition."""
+        return self._engine.options.local
+
+    def _candidates(self, origin: Origin, data: Data, key: PRNGKeyArray) -> tuple[Float[np.ndarray, "R D"], Origin]:
+        """Return candidates of a source, the best first; one that promises next to nothing gives its turn away."""
+        regions = self._regions()
+        if origin == "global":
+            fit = self._engine.fit(data, self._memory, key, deep=self._is_deep(data, self._memory, key))
+            return self._engine.propose(fit, data, data.x[regions[0].best], key), origin
+        if origin in ("local", "rival"):
+            chosen = regions[:1] if origin == "local" else [r for r in regions[1:] if not r.settled]
+            found = [self._engine.propose_near(data, self._memory, *region, key) for region in chosen]
+            candidates, promise = max(found, key=lambda pair: pair[1], default=(data.x, -np.inf))
+            if promise > _NEGLIGIBLE or (origin == "local" and len(data.y) >= _LATE_FROM):
+                return candidates, origin
+        return self._engine.propose_far(data, key), "explore"
+
     def _origin(self, number: int, count: int) -> Origin:
-        options = self._engine.options
         if number < self._settings["num_initial"] or count < 2:
             return "initial"
-        if not options.local:
+        if not self._takes_turns:
             return "global"
-        return _EARLY[number % 4] if count < _LATE_FROM else _LATE[number % 4]
+        return _EARLY[number % len(_EARLY)] if count < _LATE_FROM else _LATE[number % len(_LATE)]
 
-    def _regions(self) -> tuple[Region, Region | None]:
-        """Return the region of trust and its rival if there is one, centers by their numbers among the observations."""
+    def _regions(self) -> list[Region]:
+        """Return the regions of trust, centers by their numbers among the observations."""
         finished = [trial for trial in self._trials if trial.state == "done"]
         sign = self._engine.sign
         steps = [Step(self._inner.inward(t.x), sign * float(t.y or 0.0), t.origin) for t in finished]
-        region = follow(self._inner.space, steps)
-        return region, follow_rival(self._inner.space, steps, region)
+        return follow(self._inner.space, steps)
 
-    def _untried(self, candidates: Float[np.ndarray, "R D"], data: Data, key: PRNGKeyArray) -> Float[np.ndarray, "D"]:
-        """Return the first candidate that is neither an earlier point nor near a failure, else any such point."""
+    def _untried(
+        self, candidates: Float[np.ndarray, "R D"], data: Data, key: PRNGKeyArray, apart: float
+    ) -> Float[np.ndarray, "D"]:
+        """Return the first candidate that is apart from earlier points and away from failures, else any such point."""
         space, tried = self._inner.space, np.concatenate([data.x, data.pending])
         for attempt in range(_ATTEMPTS):
-            free = _apart(space, candidates, tried, _APART) & _apart(space, candidates, data.failed, _AWAY)
+            free = _apart(space, candidates, tried, apart) & _apart(space, candidates, data.failed, _AWAY)
             if free.any():
                 break
             candidates = np.asarray(space.random(_NUM_INITIAL, key=jax.random.fold_in(key, attempt)), float)

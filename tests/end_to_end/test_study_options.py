@@ -1,0 +1,38 @@
+"""Studies with other acquisitions and surrogates than the default."""
+
+import jax
+import numpy as np
+import pytest
+
+from rdgp.bayesopt import Study
+from rdgp.spaces import Circle, Space, Sphere
+
+pytestmark = pytest.mark.xdist_group("study")
+
+
+def told(space: Space, count: int, **options: object) -> Study:
+    """Return a study that knows some random points; its next point comes from the global surrogate if 4 | count."""
+    study = Study(space, num_initial=2, seed=1, **options)
+    points = np.asarray(space.random(count + 1, key=jax.random.key(7)), float)
+    for x in points[1:]:
+        study.tell(x, float(np.sum((x - points[0]) ** 2)))
+    return study
+
+
+@pytest.mark.parametrize("acquisition", ["noisy_logei", "thompson"])
+def test_other_acquisitions_improve(acquisition: str) -> None:
+    study = told(Sphere(2), 20, surrogate="shallow", acquisition=acquisition)
+    trial = study.ask()
+    assert trial.origin == "global"
+    goal = np.asarray(Sphere(2).random(21, key=jax.random.key(7)))[0]
+    assert np.sum((trial.x - goal) ** 2) < study.best().y
+
+
+def test_a_deep_surrogate_asks() -> None:
+    study = told(Circle(), 12, surrogate="deep")
+    trial = study.ask()
+    assert trial.origin == "global"
+    assert bool(Circle().contains(trial.x))
+    assert study._is_deep(study._data(), study._memory, jax.random.key(0))
+    late = told(Circle(), 8, surrogate="auto", switch_at=12)
+    assert not late._is_deep(late._data(), late._memory, jax.random.key(0))
