@@ -110,7 +110,7 @@ UNTYPED = {
     "field as hidden layer": (lambda: DeepGP((HODGE,), FIELD), "hidden layers are Interdomain or InducingLocations, got HodgeField"),
     "output of wrong type": (lambda: DeepGP((HIDDEN,), "scalar"), "output must be Interdomain, InducingLocations, a field or None, got str"),
     "not a deep model": (lambda: run(model=ExactGP(FIELD)), "fit needs a DeepGP, got ExactGP"),
-    "unknown recipe": (lambda: run(recipe="fast"), "recipe must be one of default, paper, got 'fast'"),
+    "unknown recipe": (lambda: run(recipe="fast"), "recipe must be one of default, quick, paper, got 'fast'"),
     "unknown optimizer": (lambda: run(optimizer="adam"), "optimizer must come from optax, such as optax.adam(0.01), got 'adam'"),
     "class of optimizers": (lambda: run(optimizer=optax.adam), "optimizer must come from optax"),
     "steps 1.5": (lambda: run(steps=1.5), "steps must be a whole number of at least 1, got 1.5"),

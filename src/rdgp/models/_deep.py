@@ -117,8 +117,8 @@ class DeepGP(eqx.Module):
         if field is None:
             return None
         law = self.output if isinstance(self.output, Variational) else _condition(self, self._observations(), key)
-        numbers = law.factor.shape[0] if isinstance(law, Conditioned) else field.scales().size
-        if not worth_tabulating(field, num_points, float(numbers) ** 2):
+        observed = law.factor.shape[0] if isinstance(law, Conditioned) else None
+        if not worth_tabulating(field, num_points, observed):
             return law
         dtype = jax.tree.leaves(eqx.filter(law, eqx.is_inexact_array))[0].dtype
         return tabulate(field, lambda x, basis: _moments_at(law, x, basis), dtype)

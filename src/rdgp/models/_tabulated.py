@@ -53,13 +53,16 @@ class Tabulated(eqx.Module):
         return jnp.einsum("npq,np->nq", basis, mean), small_product(basis, small_product(covariance, basis))
 
 
-def worth_tabulating(field: Field, num_points: int, cost: float) -> bool:
-    """Tell whether so many points are cheaper by harmonics than at so many operations each."""
+def worth_tabulating(field: Field, num_points: int, size: int | None) -> bool:
+    """Tell whether so many points are cheaper by harmonics than by products with a square matrix of a size.
+
+    None stands for the number of the field's features.
+    """
     if not _is_polynomial(field):
         return False
-    degree = _degree(field)
+    degree, size = _degree(field), field.scales().size if size is None else size
     nodes = (degree + 1) * (2 * degree + 1)
-    return num_points > 2 * nodes and cost > _COST_OF_HARMONIC * (degree + 1) ** 2
+    return num_points > 2 * nodes and float(size) ** 2 > _COST_OF_HARMONIC * (degree + 1) ** 2
 
 
 def tabulate(field: Field, moments: Moments, dtype: jnp.dtype) -> Tabulated:
