@@ -1,11 +1,11 @@
-"""Studies with other acquisitions and surrogates than the default."""
+"""Studies ask good points with every acquisition and surrogate, and on products with walls."""
 
 import jax
 import numpy as np
 import pytest
 
 from rdgp.bayesopt import Study
-from rdgp.spaces import Circle, Space, Sphere
+from rdgp.spaces import Box, Circle, Product, Rotations, Space, Sphere
 
 pytestmark = pytest.mark.xdist_group("study")
 
@@ -19,13 +19,21 @@ def told(space: Space, count: int, **options: object) -> Study:
     return study
 
 
-@pytest.mark.parametrize("acquisition", ["noisy_logei", "thompson"])
-def test_other_acquisitions_improve(acquisition: str) -> None:
+@pytest.mark.parametrize("acquisition", ["ei", "noisy_logei", "thompson"])
+def test_every_acquisition_improves(acquisition: str) -> None:
     study = told(Sphere(2), 20, surrogate="shallow", acquisition=acquisition)
     trial = study.ask()
     assert trial.origin == "global"
     goal = np.asarray(Sphere(2).random(21, key=jax.random.key(7)))[0]
     assert np.sum((trial.x - goal) ** 2) < study.best().y
+
+
+def test_products_with_walls_are_searched_near_and_far() -> None:
+    space = Product(Rotations(), Box([-3.0, 5.0], [1.0, 6.0]))
+    study = told(space, 11)  # with walls "auto" is shallow
+    near, anywhere = study.ask(2)
+    assert (near.origin, anywhere.origin) == ("local", "global")
+    assert all(bool(space.contains(trial.x)) for trial in (near, anywhere))
 
 
 def test_a_deep_surrogate_asks() -> None:

@@ -12,28 +12,28 @@ from rdgp.core import compiled
 from rdgp.spaces import Box, Circle, Product, Rotations, Sphere, Torus
 from tests.cases import points
 
+STANDARD = (
+    targets.ackley,
+    targets.rosenbrock,
+    targets.levy,
+    targets.styblinski_tang,
+    targets.product_of_sines,
+)
 CASES: list[Target] = [
-    targets.ackley(3),
+    *(make(space) for make in STANDARD for space in (3, Rotations(), Torus(2))),
     targets.ackley(Product(Circle(), Box([0.0, -1.0], [1.0, 2.0]))),
-    targets.rosenbrock(Rotations()),
-    targets.levy(3),
-    targets.styblinski_tang(Torus(2)),
-    targets.product_of_sines(Rotations()),
     targets.irregular_sphere(),
     targets.irregular_sphere("printed"),
     targets.manipulability(),
     targets.registration(),
 ]
+cases = pytest.mark.parametrize("target", CASES, ids=lambda target: f"{target.name}-{target.space}")
 BATCH = 64  # points at a time: one shape to compile
 
 
 def key(seed: int) -> jax.Array:
     """Return a key whose numbers compile in half the time of the default."""
     return jax.random.key(seed, impl="rbg")
-
-
-def _named(these: list[Target]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("target", these, ids=lambda target: f"{target.name}-{target.space}")
 
 
 def search(target: Target, rng: np.random.Generator) -> tuple[np.ndarray, float]:
@@ -56,7 +56,7 @@ def search(target: Target, rng: np.random.Generator) -> tuple[np.ndarray, float]
     return values, float(least.min())
 
 
-@_named(CASES)
+@cases
 def test_the_minimum_is_taken_at_the_minimizer_and_nowhere_undercut(target: Target) -> None:
     here = target.rotated(key=key(4))
     scale = max(1.0, abs(here.minimum))
@@ -66,10 +66,10 @@ def test_the_minimum_is_taken_at_the_minimizer_and_nowhere_undercut(target: Targ
     assert np.allclose(here(best), here.minimum, rtol=0.0, atol=2e-6 * scale)
     values, lowest = search(here, np.random.default_rng(1))
     assert np.all(np.isfinite(values))
-    assert here.minimum - 1e-9 * scale <= lowest < here.minimum + 0.05 * np.std(values)
+    assert here.minimum - 1e-9 * scale <= lowest < here.minimum + 0.02 * np.std(values)
 
 
-@_named([CASES[-1]])
+@cases
 def test_turning_moves_the_function_and_keeps_its_values(target: Target) -> None:
     twice = target.rotated(key=key(4)).rotated(key=key(5))
     x = points(target.space, 2, BATCH)
@@ -77,7 +77,7 @@ def test_turning_moves_the_function_and_keeps_its_values(target: Target) -> None
     assert np.allclose(twice(x), target(twice.isometry(x)), atol=1e-9)
 
 
-@_named([CASES[0], CASES[-4], CASES[-2]])
+@cases
 def test_values_and_derivatives_are_finite_at_special_points(target: Target) -> None:
     base, unit = np.asarray(target.minimizer), np.eye(target.space.ambient_dim)
     special = target.space.nearest(np.concatenate([base[None], -base[None], unit, -unit]))
@@ -92,8 +92,9 @@ def derivatives(target: Target, x: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 def test_rotations_forget_the_sign_of_a_quaternion() -> None:
     x = points(Rotations(), 1, BATCH)
-    for target in CASES[-2:]:
-        assert np.allclose(target(x), target(-x))
+    for target in CASES:
+        if target.space == Rotations():
+            assert np.allclose(target(x), target(-x))
 
 
 def test_the_irregular_function_is_the_released_one() -> None:
