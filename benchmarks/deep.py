@@ -28,7 +28,8 @@ from rdgp import (  # noqa: E402
 )
 from rdgp.core import split_trainable  # noqa: E402
 from rdgp.inference import Batch, elbo  # noqa: E402
-from rdgp.inference._fit import _batch, _first_carriers, _model  # noqa: E402
+from rdgp.inference._data import batch_of, first_carriers  # noqa: E402
+from rdgp.inference._fit import _model  # noqa: E402
 
 SAMPLES = 3
 
@@ -36,7 +37,7 @@ SAMPLES = 3
 def step(model: DeepGP, x: jax.Array, y: jax.Array) -> Callable[[], Any]:
     """Return a function that computes the bound and its gradient in all parameters."""
     vector = ravel_pytree(split_trainable(model)[0])[0]
-    coordinates, carriers = model.coordinates(x, y), _first_carriers(model, x)
+    coordinates, carriers = model.coordinates(x, y), first_carriers(model, x)
 
     @jax.jit
     def value_and_gradient(vector: jax.Array, x: jax.Array, y: jax.Array, carriers: Any, key: jax.Array) -> Any:
@@ -161,7 +162,7 @@ def minibatch_memory() -> list[tuple[str, ...]]:
     vector = ravel_pytree(split_trainable(model)[0])[0]
 
     def bound(vector: jax.Array, x: jax.Array, y: jax.Array, key: jax.Array) -> jax.Array:
-        batch = _batch(Batch(x, y, None, x.shape[0]), 1000, key, distinct=False)
+        batch = batch_of(Batch(x, y, None, x.shape[0]), 1000, key, distinct=False)
         return elbo(_model(model, vector), batch, key, SAMPLES)
 
     rows = []

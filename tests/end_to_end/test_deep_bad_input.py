@@ -1,12 +1,6 @@
 """Wrong input to deep models gives one clear line."""
 # ruff: noqa: E501 - one case a line reads as a table
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -28,11 +22,11 @@ from rdgp.inference import FitResult, fit
 from rdgp.likelihoods import Bernoulli, Gaussian, Poisson, WrappedGaussian
 from rdgp.models import DeepGP, ExactGP, deep_gp, euclidean_deep_gp
 from rdgp.variational import InducingLocations, Interdomain, kmeans
+from tests.end_to_end.untyped import assert_one_line, errors_of
 
 pytestmark = pytest.mark.xdist_group("deep bad input")  # one worker compiles what they share
 
 SPHERE = Sphere(2)
-ROOT = Path(__file__).parents[2]
 KEY = jax.random.key(0)
 
 
@@ -120,6 +114,8 @@ UNTYPED = {
     "inducing of deep_gp": (lambda: deep_gp(SPHERE, inducing="points"), 'inducing must be "interdomain" or "locations", got \'points\''),
     "field of a shallow tangent deep_gp": (lambda: deep_gp(SPHERE, layers=1, output="tangent", field="curl"), 'field must be "hodge", "projected" or "frame"'),
     "inducing of a shallow deep_gp": (lambda: deep_gp(SPHERE, layers=1, inducing="points"), 'inducing must be "interdomain" or "locations"'),
+    "truth for fixed": (lambda: Gaussian(0.1, fixed=True), "fixed takes names out of noise_variance, got True"),
+    "prior of no name": (lambda: Gaussian(0.1, prior=3.0), "prior takes a dict such as"),
     "truth as number of outputs": (lambda: deep_gp(SPHERE, layers=1, output=True), "output must be"),
 }  # fmt: skip
 
@@ -133,29 +129,11 @@ def test_wrong_input_is_explained_in_one_line(name: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def print_errors() -> None:
-    """Print what each call raises, one line each."""
-    for name, (call, _) in UNTYPED.items():
-        try:
-            call()
-            error = "nothing raised"
-        except Exception as caught:
-            error = f"{type(caught).__name__}: {caught}"
-        print(json.dumps([name, error]))
-
-
 @pytest.fixture(scope="module")
 def errors() -> dict[str, str]:
-    """Return what users see, in a process of its own, without the type checker."""
-    script = "from tests.end_to_end.test_deep_bad_input import print_errors; print_errors()"
-    environment = {**os.environ, "JAX_ENABLE_X64": "1"}
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, cwd=ROOT)
-    assert done.returncode == 0, done.stderr
-    return dict(json.loads(line) for line in done.stdout.splitlines())
+    return errors_of(__name__)
 
 
 @pytest.mark.parametrize("name", UNTYPED)
 def test_wrong_types_and_names_are_explained_in_one_line(errors: dict[str, str], name: str) -> None:
-    assert errors[name].startswith("ValueError: ")
-    assert UNTYPED[name][1] in errors[name]
-    assert "\n" not in errors[name]
+    assert_one_line(errors[name], UNTYPED[name][1])

@@ -58,7 +58,7 @@ def test_a_hundred_trials_take_two_sizes_of_data() -> None:
 
 
 def test_padding_changes_nothing(study: Study) -> None:
-    engine, data = study._engine, study._data()
+    engine, data = study._engine, study._turns.data(study.trials)
     fit = engine.fit(data, Memory(), jax.random.key(0), deep=False, whole=True)
     x = SPACE.random(768, key=jax.random.key(1))
     mean, variance = compiled(Posterior.mixture, engine.posterior(fit, jax.random.key(0)), x)
@@ -128,7 +128,7 @@ def test_failures_are_kept_and_never_become_numbers() -> None:
     study.tell(study.ask(), failed=True)
     assert [trial.state for trial in study.trials] == ["failed", "failed", "failed", "done", "failed"]
     assert [trial.y for trial in study.trials] == [None, None, None, 1.0, None]
-    data, votes = study._data(), study._engine.votes(study._data())
+    data, votes = study._turns.data(study.trials), study._engine.votes(study._turns.data(study.trials))
     assert (len(data.y), len(data.failed), int(votes.failed.sum())) == (1, 4, 4)
     with pytest.raises(RuntimeError, match="fell"):
         study.run(lambda _: (_ for _ in ()).throw(RuntimeError("the robot fell")), 1)
@@ -154,6 +154,7 @@ def test_failures_steer_the_search_away(study: Study) -> None:
 
 def test_history_is_a_table() -> None:
     study = Study(SPACE, **RANDOM)
+    assert study.history().shape == (0, 8)
     for value in (3.0, 1.0, 2.0):
         study.tell(study.ask(), value)
     study.tell(study.ask(), failed=True)

@@ -1,8 +1,6 @@
 """Studies given nonsense: one clear line, and the file stays as it was."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +8,8 @@ import pytest
 
 from rdgp.bayesopt import Study
 from rdgp.spaces import Box, Euclidean, Sphere
+from tests.end_to_end.untyped import assert_one_line, errors_of
 
-ROOT = Path(__file__).parents[2]
 SPACE = Sphere(2)
 RANDOM = {"num_initial": 100, "surrogate": "shallow"}
 
@@ -42,29 +40,14 @@ UNTYPED = {  # refused by the type checker of the tests already
 }
 
 
-def print_errors() -> None:
-    """Print what users see of each wrong input, one JSON line each."""
-    for name, (action, _) in UNTYPED.items():
-        try:
-            action()
-        except Exception as error:
-            print(json.dumps([name, f"{type(error).__name__}: {error}"]))
-
-
 @pytest.fixture(scope="module")
 def errors() -> dict[str, str]:
-    """Return what users see, in a process of its own, without the type checker."""
-    script = "from tests.end_to_end.test_study_bad_input import print_errors; print_errors()"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=False)
-    assert done.returncode == 0, done.stderr
-    return dict(json.loads(line) for line in done.stdout.splitlines())
+    return errors_of(__name__)
 
 
 @pytest.mark.parametrize("name", UNTYPED)
 def test_wrong_types_and_names_are_explained_in_one_line(errors: dict[str, str], name: str) -> None:
-    assert errors[name].startswith("ValueError: ")
-    assert UNTYPED[name][1] in errors[name]
-    assert "\n" not in errors[name]
+    assert_one_line(errors[name], UNTYPED[name][1])
 
 
 @pytest.mark.parametrize(

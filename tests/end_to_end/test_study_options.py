@@ -41,6 +41,6 @@ def test_a_deep_surrogate_asks() -> None:
     trial = study.ask()
     assert trial.origin == "global"
     assert bool(Circle().contains(trial.x))
-    assert study._is_deep(study._data(), study._memory, jax.random.key(0))
+    assert study._turns.is_deep(study.trials, study._memory, jax.random.key(0))
     late = told(Circle(), 8, surrogate="auto", switch_at=12)
-    assert not late._is_deep(late._data(), late._memory, jax.random.key(0))
+    assert not late._turns.is_deep(late.trials, late._memory, jax.random.key(0))

@@ -19,7 +19,7 @@ from rdgp.bayesopt._models import (
     with_parameters,
 )
 from rdgp.bayesopt._options import AcquisitionName, Options
-from rdgp.bayesopt._posterior import SMALLEST, Observed, Posterior, bucket, condition, padded
+from rdgp.bayesopt._posterior import SMALLEST, Observed, Posterior, bucket, condition, filled, padded
 from rdgp.bayesopt._scaling import Scaling
 from rdgp.bayesopt._search import Votes, candidates_of, log_acquisition, search, search_draw
 from rdgp.core import compiled
@@ -138,9 +138,8 @@ class Engine:
         index = np.arange(size)
         voting = len(data.failed) >= _FEW_FAILURES
         reach = float(np.clip(total ** (-1.0 / self.space.dim), 0.05, 0.5))
-        points = np.concatenate([x, np.repeat(x[:1], size - total, axis=0)])
         succeeded, failed = (index < count) & voting, (index >= count) & (index < total) & voting
-        return Votes(jnp.asarray(points, float), jnp.asarray(succeeded), jnp.asarray(failed), jnp.asarray(reach))
+        return Votes(filled(x, size), jnp.asarray(succeeded), jnp.asarray(failed), jnp.asarray(reach))
 
     def propose(
         self, fit: Fit, data: Data, best: Float[np.ndarray, "D"], key: PRNGKeyArray
@@ -165,8 +164,7 @@ class Engine:
         """
         here = jnp.asarray(data.x[center], float)
         every = np.concatenate([data.x, data.pending])
-        size = bucket(len(every))
-        stacked = jnp.asarray(np.concatenate([every, np.repeat(every[:1], size - len(every), axis=0)]), float)
+        stacked = filled(every, bucket(len(every)))
         flat = np.asarray(_flatten(self.space, here, stacked), float)[: len(every)] / radius
         near = np.argsort(np.linalg.norm(flat[: len(data.x)], axis=1), kind="stable")[:_NEAR]
         valley = flat[near[np.argsort(self.sign * data.y[near], kind="stable")[:_VALLEY]]]
@@ -196,10 +194,8 @@ class Engine:
     def propose_far(self, data: Data, key: PRNGKeyArray) -> Float[np.ndarray, "R D"]:
         """Return candidates far from everything that was tried, the farthest first."""
         tried = np.concatenate([data.x, data.pending, data.failed])
-        size = bucket(len(tried))
-        tried = np.concatenate([tried, np.repeat(tried[:1], size - len(tried), axis=0)])
         candidates = self.space.random(_FAR_CANDIDATES, key=key)
-        distance = np.asarray(compiled(_nearest_distance, self.space, candidates, jnp.asarray(tried, float)))
+        distance = np.asarray(compiled(_nearest_distance, self.space, candidates, filled(tried, bucket(len(tried)))))
         return np.asarray(candidates, float)[np.argsort(-distance, kind="stable")]
 
     def prefers_deep(self, data: Data, memory: Memory, key: PRNGKeyArray) -> bool:

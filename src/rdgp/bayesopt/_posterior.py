@@ -34,6 +34,11 @@ def bucket(count: int) -> int:
     return size
 
 
+def filled(points: Float[np.ndarray, "n D"], size: int) -> Float[Array, "size D"]:
+    """Append copies of the first point up to a size, so that data of many sizes share one compilation."""
+    return jnp.asarray(np.concatenate([points, np.repeat(points[:1], size - len(points), axis=0)]), float)
+
+
 def padded(
     x: Float[np.ndarray, "n D"],
     y: Float[np.ndarray, "n"],
@@ -44,12 +49,10 @@ def padded(
     """Fill up to a bucket with copies of the first point, which are marked as neither seen nor pending."""
     count, total = len(x), len(x) + len(pending)
     size = bucket(total) if size is None else size
-    points = np.concatenate([x, pending])
-    points = np.concatenate([points, np.repeat(points[:1], size - total, axis=0)])
     index = np.arange(size)
     fill = np.zeros(size - count)
     return Observed(
-        jnp.asarray(points, float),
+        filled(np.concatenate([x, pending]), size),
         jnp.asarray(np.concatenate([y, fill]), float),
         jnp.asarray(np.concatenate([noise, fill]), float),
         jnp.asarray(index < count),

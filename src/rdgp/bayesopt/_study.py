@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
 from rdgp.bayesopt._checks import check_names, check_noise, check_point, check_value
-from rdgp.bayesopt._engine import Data, Engine, Fit, Memory, acquisition_at
+from rdgp.bayesopt._engine import Engine, Fit, Memory, acquisition_at
 from rdgp.bayesopt._file import (
     Lock,
     read_study,
@@ -22,25 +22,16 @@ from rdgp.bayesopt._file import (
     trial_to_json,
     write_study,
 )
-from rdgp.bayesopt._inner import chords, has_walls, inner_space
+from rdgp.bayesopt._inner import has_walls, inner_space
 from rdgp.bayesopt._options import AcquisitionName, FieldName, InducingName, PresetName, SurrogateName, preset_options
 from rdgp.bayesopt._posterior import Posterior
-from rdgp.bayesopt._region import Region, Step, follow
-from rdgp.bayesopt._trial import Origin, Trial
+from rdgp.bayesopt._trial import Trial
+from rdgp.bayesopt._turns import Turns
 from rdgp.core import Numbers, check_count, compiled, require
 from rdgp.fields import check_points
 from rdgp.models import Prediction
 from rdgp.spaces import Space
 
-_APART = 1e-6  # two evaluations are at least so far apart
-_AWAY = 0.02  # and so far from failed ones
-_SPREAD = 0.5  # of the mean distance of neighbors: so far are points of the acquisition from earlier ones
-_NEGLIGIBLE = -6.9  # log of an improvement, over the spread of all values, that is not worth an evaluation early on
-_NUM_INITIAL, _ATTEMPTS = 16, 20  # candidates for a random point, and how often to draw others
-_LATE_FROM = 60  # observations from which points come from the late cycle instead of the early one
-_EARLY: tuple[Origin, ...] = ("global", "explore", "rival", "local")
-_LATE: tuple[Origin, ...] = ("global", "local", "rival", "local", "explore", "local", "rival", "local")
-_COMPARE_FROM, _COMPARE_EVERY = 30, 10  # observations between comparisons of deep and shallow
 _PAPER_SWITCH = 180
 
 Direction = Literal["minimize", "maximize"]
@@ -97,6 +88,7 @@ class Study:
         default: AcquisitionName = "logei" if preset is None else "ei"
         self.acquisition: AcquisitionName = default if acquisition is None else acquisition
         self._engine = Engine(self._inner.space, options, self.acquisition, 1.0 if direction == "minimize" else -1.0)
+        self._turns = Turns(self._inner, self._engine, self.surrogate, switch_at, num_initial)
         self._trials: list[Trial] = []
         self._memory = Memory()
         self._path: Path | None = None
@@ -126,8 +118,10 @@ class Study:
         count = 1 if n is None else check_count(n, "n")
         asked = []
         for _ in range(count):
-            x, origin = self._next_point()
-            asked.append(Trial(len(self._trials), x, origin=origin))
+            number = len(self._trials)
+            point, origin = self._turns.next_point(self._trials, self._memory, self._key(number))
+            x = np.asarray(self.space.nearest(self._inner.outward(point)), float)
+            asked.append(Trial(number, x, origin=origin))
             self._trials.append(asked[-1])
         self._write()
         return asked[0] if n is None else asked
@@ -216,7 +210,7 @@ class Study:
         sign = self._engine.sign
         values = np.array([np.nan if trial.y is None else trial.y for trial in self._trials], float)
         best = sign * np.fmin.accumulate(sign * values)
-        points = np.array([trial.x for trial in self._trials]).reshape(len(self._trials), -1)
+        points = np.array([trial.x for trial in self._trials]).reshape(len(self._trials), self.space.ambient_dim)
         noise = [trial.noise_variance for trial in self._trials]
         columns = {"number": np.arange(len(self._trials)), "state": [trial.state for trial in self._trials]}
         columns |= {f"x{i}": points[:, i] for i in range(points.shape[1])}
@@ -236,7 +230,7 @@ class Study:
         """Return the log of expected improvement (times the probability of success) at points, up to a constant."""
         points = self._inner.inward(np.asarray(check_points(self.space, x), float))
         posterior = self._engine.posterior(self._fit(), self._key(len(self._trials)))
-        votes = self._engine.votes(self._data())
+        votes = self._engine.votes(self._turns.data(self._trials))
         return np.asarray(acquisition_at(self._inner.space, posterior, votes, jnp.asarray(points, float)))
 
     def save(self, path: str | Path) -> None:
@@ -284,101 +278,9 @@ class Study:
     def _key(self, number: int) -> PRNGKeyArray:
         return jax.random.fold_in(jax.random.key(self._settings["seed"]), number)
 
-    def _data(self) -> Data:
-        """Return what is known, in the inner space."""
-
-        def points(state: str) -> Float[np.ndarray, "n D"]:
-            rows = [trial.x for trial in self._trials if trial.state == state]
-            return self._inner.inward(np.array(rows, float).reshape(len(rows), self.space.ambient_dim))
-
-        done = [trial for trial in self._trials if trial.state == "done"]
-        y, noise = (np.array([getattr(t, name) or 0.0 for t in done], float) for name in ("y", "noise_variance"))
-        local = np.array([trial.origin in ("local", "rival") for trial in done], bool)
-        return Data(points("done"), y, noise, points("pending"), points("failed"), local)
-
     def _fit(self) -> Fit:
         """Return the surrogate given all data, without leaving a trace in what later fits start from."""
         self._done()
-        memory = Memory(dict(self._memory.content))
-        data, key = self._data(), self._key(len(self._trials))
-        return self._engine.fit(data, memory, key, deep=self._is_deep(data, memory, key), whole=True)
-
-    def _is_deep(self, data: Data, memory: Memory, key: PRNGKeyArray) -> bool:
-        """Choose the surrogate: by name, by number of the trial, or by held-out observations every few of them."""
-        if self.surrogate == "shallow" or has_walls(self.space):
-            return False
-        if self.switch_at is not None:
-            return len(self._trials) >= self.switch_at
-        if self.surrogate == "deep":
-            return True
-        count = len(data.y) // _COMPARE_EVERY * _COMPARE_EVERY
-        if count < _COMPARE_FROM:
-            return False
-        if not memory.is_of("deep", count):
-            memory.keep("deep", jnp.asarray([float(self._engine.prefers_deep(data, memory, key))]), count)
-        return bool(memory.content["deep"]["parameters"][0])
-
-    def _next_point(self) -> tuple[Float[np.ndarray, "D"], Origin]:
-        number, data = len(self._trials), self._data()
-        key = self._key(number)
-        origin = self._origin(number, len(data.y))
-        if origin == "initial":
-            candidates = np.asarray(self._inner.space.random(_NUM_INITIAL, key=key), float)
-        else:
-            candidates, origin = self._candidates(origin, data, key)
-        apart = _SPREAD * len(data.y) ** (-1.0 / self.space.dim) if origin == "global" and self._takes_turns else _APART
-        x = self._inner.outward(self._untried(candidates, data, key, apart))
-        return np.asarray(self.space.nearest(x), float), origin
-
-    @property
-    def _takes_turns(self) -> bool:
-        """Whether points come from regions of trust and from far away between those of the acquisition."""
-        return self._engine.options.local
-
-    def _candidates(self, origin: Origin, data: Data, key: PRNGKeyArray) -> tuple[Float[np.ndarray, "R D"], Origin]:
-        """Return candidates of a source, the best first; one that promises next to nothing gives its turn away."""
-        regions = self._regions()
-        if origin == "global":
-            fit = self._engine.fit(data, self._memory, key, deep=self._is_deep(data, self._memory, key))
-            return self._engine.propose(fit, data, data.x[regions[0].best], key), origin
-        if origin in ("local", "rival"):
-            chosen = regions[:1] if origin == "local" else [r for r in regions[1:] if not r.settled]
-            found = [self._engine.propose_near(data, self._memory, *region, key) for region in chosen]
-            candidates, promise = max(found, key=lambda pair: pair[1], default=(data.x, -np.inf))
-            if promise > _NEGLIGIBLE or (origin == "local" and len(data.y) >= _LATE_FROM):
-                return candidates, origin
-        return self._engine.propose_far(data, key), "explore"
-
-    def _origin(self, number: int, count: int) -> Origin:
-        if number < self._settings["num_initial"] or count < 2:
-            return "initial"
-        if not self._takes_turns:
-            return "global"
-        return _EARLY[number % len(_EARLY)] if count < _LATE_FROM else _LATE[number % len(_LATE)]
-
-    def _regions(self) -> list[Region]:
-        """Return the regions of trust, centers by their numbers among the observations."""
-        finished = [trial for trial in self._trials if trial.state == "done"]
-        sign = self._engine.sign
-        steps = [Step(self._inner.inward(t.x), sign * float(t.y or 0.0), t.origin) for t in finished]
-        return follow(self._inner.space, steps)
-
-    def _untried(
-        self, candidates: Float[np.ndarray, "R D"], data: Data, key: PRNGKeyArray, apart: float
-    ) -> Float[np.ndarray, "D"]:
-        """Return the first candidate that is apart from earlier points and away from failures, else any such point."""
-        space, tried = self._inner.space, np.concatenate([data.x, data.pending])
-        for attempt in range(_ATTEMPTS):
-            free = _apart(space, candidates, tried, apart) & _apart(space, candidates, data.failed, _AWAY)
-            if free.any():
-                break
-            candidates = np.asarray(space.random(_NUM_INITIAL, key=jax.random.fold_in(key, attempt)), float)
-        return candidates[int(np.argmax(free))]
-
-
-def _apart(space: Space, rows: Float[np.ndarray, "R D"], others: Float[np.ndarray, "n D"], least: float) -> np.ndarray:
-    """Tell which rows are at least so far from all other points, by straight distance."""
-    free = np.ones(len(rows), bool)
-    for other in others:
-        free &= chords(space, rows, other) > least
-    return free
+        memory, key = Memory(dict(self._memory.content)), self._key(len(self._trials))
+        deep = self._turns.is_deep(self._trials, memory, key)
+        return self._engine.fit(self._turns.data(self._trials), memory, key, deep=deep, whole=True)

@@ -66,16 +66,16 @@ def positive_parameters(
 
 
 def _check_fixed(fixed: Collection[str], names: tuple[str, ...]) -> frozenset[str]:
-    fixed = (fixed,) if isinstance(fixed, str) else fixed
-    unknown = sorted(set(fixed) - set(names))
-    if unknown:
-        raise ValueError(f"fixed takes names out of {', '.join(names)}, got {', '.join(unknown)}")
-    return frozenset(fixed)
+    held = (fixed,) if isinstance(fixed, str) else fixed
+    if not isinstance(held, Collection) or not set(held) <= set(names):
+        raise ValueError(f"fixed takes names out of {', '.join(names)}, got {fixed!r}")
+    return frozenset(held)
 
 
 def _check_prior(prior: Mapping[str, Prior] | None, names: tuple[str, ...]) -> Mapping[str, Prior]:
-    given = {} if prior is None else dict(prior)
-    if any(name not in names or not isinstance(value, Prior) for name, value in given.items()):
+    given = {} if prior is None else prior
+    known = isinstance(given, Mapping) and all(isinstance(value, Prior) for value in given.values())
+    if not known or not set(given) <= set(names):
         raise ValueError(
             f'prior takes a dict such as {{"{names[-1]}": Gamma(2.0, 0.15)}} over {", ".join(names)}, got {prior}'
         )

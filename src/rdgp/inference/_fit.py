@@ -18,15 +18,15 @@ from rdgp.core import (
     Numbers,
     Progress,
     check_count,
-    compiled,
     compiled_quickly,
     from_vector,
     log_prior,
     split_trainable,
     to_vector,
 )
-from rdgp.fields import Field, check_points
+from rdgp.fields import Field
 from rdgp.inference._bound import Batch, elbo
+from rdgp.inference._data import Data, batch_of, check_data, first_carriers
 from rdgp.inference._recipe import (
     RECIPES,
     Recipe,
@@ -39,7 +39,7 @@ from rdgp.inference._recipe import (
     start_shallow,
 )
 from rdgp.io import load_leaves, save_leaves
-from rdgp.likelihoods import Gaussian, WrappedGaussian
+from rdgp.likelihoods import Gaussian
 from rdgp.models import DeepGP
 from rdgp.variational import InducingLocations, Interdomain, kmeans
 
@@ -100,7 +100,7 @@ def fit(
     if optimizer is not None and not isinstance(optimizer, optax.GradientTransformation):
         raise ValueError(f"optimizer must come from optax, such as optax.adam(0.01), got {optimizer!r}")
     chosen = RECIPES[recipe]
-    x, y = _check_data(model, x, y)
+    x, y = check_data(model, x, y)
     steps = chosen.default_steps(model, y.size) if steps is None else check_count(steps, "steps")
     if batch_size is not None and check_count(batch_size, "batch_size") > x.shape[0]:
         raise ValueError(f"batch_size must be at most the {x.shape[0]} points, got {batch_size}; leave it out for all")
@@ -111,7 +111,7 @@ def fit(
     model = jax.tree.map(lambda leaf: _cast(leaf, x.dtype), model)
     part = affordable_part(model, y) if chosen.parts else None
     plan = _Plan(chosen, optimizer, steps, samples, batch_size or part)
-    return _train(model, _Data(x, y, key), plan, progress, checkpoint, callback)
+    return _train(model, Data(x, y, key), plan, progress, checkpoint, callback)
 
 
 def _cast(leaf: PyTree, dtype: jnp.dtype) -> PyTree:
@@ -139,7 +139,7 @@ class _Plan(NamedTuple):
             return self.optimizer
         return make_optimizer(self.recipe, rates, self.steps)
 
-    def summary(self, data: "_Data") -> dict[str, Any]:
+    def summary(self, data: Data) -> dict[str, Any]:
         """Return what must agree for one fit to go on where another stopped."""
         arrays = (data.x, data.y, jax.random.key_data(data.key))
         digest = sha256(b"".join(np.asarray(array).tobytes() for array in arrays)).hexdigest()[:12]
@@ -147,17 +147,9 @@ class _Plan(NamedTuple):
         return {**numbers, "points": data.x.shape[0], "start": self.recipe.start, "data and key": digest}
 
 
-class _Data(NamedTuple):
-    """Points, coordinates of observations, and the key of all draws."""
-
-    x: Float[Array, "N D"]
-    y: Float[Array, "N ..."]
-    key: PRNGKeyArray
-
-
 def _train(
     model: DeepGP,
-    data: _Data,
+    data: Data,
     plan: _Plan,
     progress: bool,
     checkpoint: str | Path | None,
@@ -198,9 +190,9 @@ def _train(
 
 
 @compiled_quickly
-def _run(state: _State, model: DeepGP, data: _Data, plan: _Plan, count: Int[Array, ""]) -> tuple[_State, Array]:
+def _run(state: _State, model: DeepGP, data: Data, plan: _Plan, count: Int[Array, ""]) -> tuple[_State, Array]:
     """Take some steps, at most a chunk; one compilation serves any number of them."""
-    carriers = _first_carriers(model, data.x) if plan.batch_size is None else None  # of all points, large for batches
+    carriers = first_carriers(model, data.x) if plan.batch_size is None else None  # of all points, large for batches
     whole = Batch(data.x, data.y, carriers, data.x.shape[0])
     key = jax.random.split(data.key)[1]
     optimizer = plan.chain(learning_rates(plan.recipe, model))
@@ -212,7 +204,7 @@ def _run(state: _State, model: DeepGP, data: _Data, plan: _Plan, count: Int[Arra
     def body(i: Int[Array, ""], carry: tuple[_State, Array]) -> tuple[_State, Array]:
         state, bounds = carry
         key_batch, key_draws = jax.random.split(jax.random.fold_in(key, state.step))
-        batch = _batch(whole, plan.batch_size, key_batch, distinct=isinstance(model.output, Field))
+        batch = batch_of(whole, plan.batch_size, key_batch, distinct=isinstance(model.output, Field))
         value, gradient = jax.value_and_grad(loss)(state.parameters, batch, key_draws)
         return _updated(state, value, gradient, optimizer, model), bounds.at[i].set(-value)
 
@@ -256,23 +248,6 @@ def _on_spaces(parameters: Float[Array, "P"], template: DeepGP) -> Float[Array, 
     return ravel_pytree(split_trainable(model)[0])[0]
 
 
-def _first_carriers(model: DeepGP, x: Float[Array, "N D"]) -> tuple[Float[Array, "..."], ...] | None:
-    first = model.hidden[0] if model.hidden else None
-    return compiled(type(first.field).carriers, first.field, x) if isinstance(first, Interdomain) else None
-
-
-def _batch(whole: Batch, size: int | None, key: PRNGKeyArray, distinct: bool) -> Batch:
-    """Return random points; the evidence needs distinct ones, since a copy of a point has a copy of its noise."""
-    if size is None:
-        return whole
-    if distinct:
-        index = jax.random.permutation(key, whole.total)[:size]
-    else:
-        index = jax.random.randint(key, (size,), 0, whole.total)
-    x, y, carriers = jax.tree.map(lambda leaf: leaf[index], (whole.x, whole.y, whole.carriers))
-    return Batch(x, y, carriers, whole.total)
-
-
 def _status(state: _State, history: Float[np.ndarray, "T"], callback: Callback | None) -> Status:
     if int(state.bad) >= _PATIENCE:
         return "nan"
@@ -281,22 +256,6 @@ def _status(state: _State, history: Float[np.ndarray, "T"], callback: Callback |
     if history.size > 2 * _CHUNK and np.nanmedian(recent) < np.nanmin(first) - 10.0 * spread:
         return "diverged"
     return "stopped" if callback is not None and callback(history.size, float(history[-1])) else "ok"
-
-
-def _check_data(model: DeepGP, x: Numbers, y: Numbers) -> tuple[Float[Array, "N D"], Float[Array, "N ..."]]:
-    """Return points and coordinates of observations, or raise."""
-    if not isinstance(model, DeepGP):
-        raise ValueError(f"fit needs a DeepGP, got {type(model).__name__}; ExactGP has its own fit method")
-    x = check_points(model.space, x)
-    if x.shape[0] == 0:
-        raise ValueError("x must hold at least one point, got none")
-    if isinstance(model.likelihood, WrappedGaussian):
-        y = check_points(model.likelihood.space, y, "y")
-        if y.shape[0] != x.shape[0]:
-            raise ValueError(f"y must have one point for each of the {x.shape[0]} of x, got {y.shape[0]}")
-        return x, y.astype(x.dtype)
-    y = model.likelihood.check(model.check_values(x, y)).astype(x.dtype)
-    return x, model.coordinates(x, y)
 
 
 def _prepared(model: DeepGP, x: Float[Array, "N D"], explicit: bool, key: PRNGKeyArray) -> DeepGP:

@@ -107,15 +107,15 @@ class DeepGP(eqx.Module):
         Where `num_points` are many on S_2, the law of the output layer is turned into sums of harmonics.
         """
         keys = tuple(jax.random.split(key, check_count(samples, "samples")))
-        if isinstance(self.output, Variational):
-            return Predictor(self, keys, (self._law(keys[0], num_points),) * samples)
-        return Predictor(self, keys, tuple(self._law(k, num_points) for k in keys))
-
-    def _law(self, key: PRNGKeyArray, num_points: int) -> Conditioned | Tabulated | Variational | None:
-        """Return the law of the output layer given a draw of the hidden ones, in the form that suits the points."""
         field = self.output_field
         if field is None:
-            return None
+            return Predictor(self, keys, ())
+        if isinstance(self.output, Variational):
+            return Predictor(self, keys, (self._law(field, keys[0], num_points),) * samples)
+        return Predictor(self, keys, tuple(self._law(field, k, num_points) for k in keys))
+
+    def _law(self, field: Field, key: PRNGKeyArray, num_points: int) -> Conditioned | Tabulated | Variational:
+        """Return the law of the output layer given a draw of the hidden ones, in the form that suits the points."""
         law = self.output if isinstance(self.output, Variational) else _condition(self, self._observations(), key)
         observed = law.factor.shape[0] if isinstance(law, Conditioned) else None
         if not worth_tabulating(field, num_points, observed):
@@ -124,11 +124,8 @@ class DeepGP(eqx.Module):
         return tabulate(field, lambda x, basis: _moments_at(law, x, basis), dtype)
 
     def _member(
-        self, key: PRNGKeyArray, x: Float[Array, "N D"], law: Conditioned | Tabulated | Variational | None = None
+        self, key: PRNGKeyArray, x: Float[Array, "N D"], law: Conditioned | Tabulated | Variational
     ) -> tuple[Float[Array, "N q"], Float[Array, "N q q"]]:
-        law = self._law(key, x.shape[0]) if law is None else law
-        if law is None:
-            raise ValueError("a manifold-valued model has no output law; its predictions are points")
         pieces = [_moments(self, law, key, part) for part in _parts(x)]
         mean, covariance = (jnp.concatenate(part) for part in zip(*pieces, strict=True))
         return mean + self.offset(mean.dtype), covariance
@@ -202,7 +199,7 @@ class Predictor(eqx.Module):
 
     model: DeepGP
     keys: tuple[PRNGKeyArray, ...]
-    laws: tuple[Conditioned | Tabulated | Variational | None, ...]
+    laws: tuple[Conditioned | Tabulated | Variational, ...]  # none for a manifold-valued model
 
     def __call__(self, x: Numbers) -> Prediction | PointPrediction:
         """Return the law at each point."""

@@ -1,0 +1,132 @@
+"""Which point comes next: the source whose turn it is, and the first of its candidates that is new."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float, PRNGKeyArray
+
+from rdgp.bayesopt._engine import Data, Engine, Memory
+from rdgp.bayesopt._inner import Inner, chords, has_walls
+from rdgp.bayesopt._options import SurrogateName
+from rdgp.bayesopt._region import Region, Step, follow
+from rdgp.bayesopt._trial import Origin, Trial
+from rdgp.spaces import Space
+
+_APART = 1e-6  # two evaluations are at least so far apart
+_AWAY = 0.02  # and so far from failed ones
+_SPREAD = 0.5  # of the mean distance of neighbors: so far are points of the acquisition from earlier ones
+_NEGLIGIBLE = -6.9  # log of an improvement, over the spread of all values, that is not worth an evaluation early on
+_NUM_INITIAL, _ATTEMPTS = 16, 20  # candidates for a random point, and how often to draw others
+_LATE_FROM = 60  # observations from which points come from the late cycle instead of the early one
+_EARLY: tuple[Origin, ...] = ("global", "explore", "rival", "local")
+_LATE: tuple[Origin, ...] = ("global", "local", "rival", "local", "explore", "local", "rival", "local")
+_COMPARE_FROM, _COMPARE_EVERY = 30, 10  # observations between comparisons of deep and shallow
+
+
+class Turns(NamedTuple):
+    """The rules by which a study chooses points; all that it remembers is in the trials and the memory of fits."""
+
+    inner: Inner
+    engine: Engine
+    surrogate: SurrogateName
+    switch_at: int | None
+    num_initial: int
+
+    def data(self, trials: Sequence[Trial]) -> Data:
+        """Return what is known, in the inner space."""
+
+        def points(state: str) -> Float[np.ndarray, "n D"]:
+            rows = [trial.x for trial in trials if trial.state == state]
+            return self.inner.inward(np.array(rows, float).reshape(len(rows), self.inner.space.ambient_dim))
+
+        done = [trial for trial in trials if trial.state == "done"]
+        y, noise = (np.array([getattr(t, name) or 0.0 for t in done], float) for name in ("y", "noise_variance"))
+        local = np.array([trial.origin in ("local", "rival") for trial in done], bool)
+        return Data(points("done"), y, noise, points("pending"), points("failed"), local)
+
+    def is_deep(self, trials: Sequence[Trial], memory: Memory, key: PRNGKeyArray) -> bool:
+        """Choose the surrogate: by name, by number of the trial, or by held-out observations every few of them."""
+        if self.surrogate == "shallow" or has_walls(self.inner.space):
+            return False
+        if self.switch_at is not None:
+            return len(trials) >= self.switch_at
+        if self.surrogate == "deep":
+            return True
+        data = self.data(trials)
+        count = len(data.y) // _COMPARE_EVERY * _COMPARE_EVERY
+        if count < _COMPARE_FROM:
+            return False
+        if not memory.is_of("deep", count):
+            memory.keep("deep", jnp.asarray([float(self.engine.prefers_deep(data, memory, key))]), count)
+        return bool(memory.content["deep"]["parameters"][0])
+
+    def next_point(
+        self, trials: Sequence[Trial], memory: Memory, key: PRNGKeyArray
+    ) -> tuple[Float[np.ndarray, "D"], Origin]:
+        """Return a point of the inner space and where it comes from."""
+        data = self.data(trials)
+        origin = self._origin(len(trials), len(data.y))
+        if origin == "initial":
+            candidates = np.asarray(self.inner.space.random(_NUM_INITIAL, key=key), float)
+        else:
+            candidates, origin = self._candidates(origin, trials, memory, key)
+        spread = _SPREAD * max(len(data.y), 1) ** (-1.0 / self.inner.space.dim)
+        apart = spread if origin == "global" and self._several else _APART
+        return self._untried(candidates, data, key, apart), origin
+
+    @property
+    def _several(self) -> bool:
+        """Whether points come from regions of trust and from far away between those of the acquisition."""
+        return self.engine.options.local
+
+    def _origin(self, number: int, count: int) -> Origin:
+        if number < self.num_initial or count < 2:
+            return "initial"
+        if not self._several:
+            return "global"
+        return _EARLY[number % len(_EARLY)] if count < _LATE_FROM else _LATE[number % len(_LATE)]
+
+    def _candidates(
+        self, origin: Origin, trials: Sequence[Trial], memory: Memory, key: PRNGKeyArray
+    ) -> tuple[Float[np.ndarray, "R D"], Origin]:
+        """Return candidates of a source, the best first; one that promises next to nothing gives its turn away."""
+        data, regions = self.data(trials), self._regions(trials)
+        if origin == "global":
+            fit = self.engine.fit(data, memory, key, deep=self.is_deep(trials, memory, key))
+            return self.engine.propose(fit, data, data.x[regions[0].best], key), origin
+        if origin in ("local", "rival"):
+            chosen = regions[:1] if origin == "local" else [r for r in regions[1:] if not r.settled]
+            found = [self.engine.propose_near(data, memory, *region, key) for region in chosen]
+            candidates, promise = max(found, key=lambda pair: pair[1], default=(data.x, -np.inf))
+            if promise > _NEGLIGIBLE or (origin == "local" and len(data.y) >= _LATE_FROM):
+                return candidates, origin
+        return self.engine.propose_far(data, key), "explore"
+
+    def _regions(self, trials: Sequence[Trial]) -> list[Region]:
+        """Return the regions of trust, centers by their numbers among the observations."""
+        done, sign = [trial for trial in trials if trial.state == "done"], self.engine.sign
+        steps = [Step(self.inner.inward(t.x), sign * float(t.y or 0.0), t.origin) for t in done]
+        return follow(self.inner.space, steps)
+
+    def _untried(
+        self, candidates: Float[np.ndarray, "R D"], data: Data, key: PRNGKeyArray, apart: float
+    ) -> Float[np.ndarray, "D"]:
+        """Return the first candidate that is apart from earlier points and away from failures, else any such point."""
+        space, tried = self.inner.space, np.concatenate([data.x, data.pending])
+        for attempt in range(_ATTEMPTS):
+            free = _apart(space, candidates, tried, apart) & _apart(space, candidates, data.failed, _AWAY)
+            if free.any():
+                break
+            candidates = np.asarray(space.random(_NUM_INITIAL, key=jax.random.fold_in(key, attempt)), float)
+        return candidates[int(np.argmax(free))]
+
+
+def _apart(space: Space, rows: Float[np.ndarray, "R D"], others: Float[np.ndarray, "n D"], least: float) -> np.ndarray:
+    """Tell which rows are at least so far from all other points, by straight distance."""
+    free = np.ones(len(rows), bool)
+    for other in others:
+        free &= chords(space, rows, other) > least
+    return free
