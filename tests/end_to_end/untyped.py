@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def print_errors(module: str) -> None:
-    """Print what each of the UNTYPED cases of a module raises, as one line of JSON; a case is a call and its message."""
+    """Print what each of the UNTYPED cases of a module raises as a line of JSON; a case is a call and its message."""
     for name, (call, _) in importlib.import_module(module).UNTYPED.items():
         try:
             call()
