@@ -19,10 +19,12 @@ import jax.numpy as jnp
 import numpy as np
 from timing import print_table
 
-from rdgp import DeepGP, Sphere, datasets, deep_gp, euclidean_deep_gp, fit, metrics
-from rdgp.estimators._law import in_frame
-from rdgp.models import Prediction
-from rdgp.spaces import east_north_frame, latlon_to_sphere, wind_to_tangent
+jax.config.update("jax_enable_x64", True)  # analyses are smooth: their noise is below what single precision resolves
+
+from rdgp import DeepGP, Sphere, datasets, deep_gp, euclidean_deep_gp, fit, metrics  # noqa: E402
+from rdgp.estimators._law import in_frame  # noqa: E402
+from rdgp.models import Prediction  # noqa: E402
+from rdgp.spaces import east_north_frame, latlon_to_sphere, wind_to_tangent  # noqa: E402
 
 RECORDS = ("ncep1-2022-01", "ncep1-2022-02", "eraint-jan", "eraint-jul", "ncep1-jun-1979-1998")
 DATA: dict[str, tuple[str | int, ...]] = {
