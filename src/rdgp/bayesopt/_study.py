@@ -27,7 +27,7 @@ from rdgp.bayesopt._options import AcquisitionName, FieldName, InducingName, Pre
 from rdgp.bayesopt._posterior import Posterior
 from rdgp.bayesopt._trial import Trial
 from rdgp.bayesopt._turns import Turns
-from rdgp.core import Numbers, check_count, compiled, require
+from rdgp.core import Numbers, check_count, compiled, in_double, require
 from rdgp.fields import check_points
 from rdgp.models import Prediction
 from rdgp.spaces import Space
@@ -42,7 +42,8 @@ class Study:
     """Search a space for the smallest or largest value of an expensive function.
 
     Every choice is a function of the seed, the trials and the parameters of the last fits, all of which are in the
-    file: a study that was loaded asks for the same points as one that was never interrupted.
+    file: a study that was loaded asks for the same points as one that was never interrupted. Surrogates are computed in
+    double precision, whatever the process is set to.
     """
 
     def __init__(
@@ -87,7 +88,9 @@ class Study:
         self.switch_at = switch_at
         default: AcquisitionName = "logei" if preset is None else "ei"
         self.acquisition: AcquisitionName = default if acquisition is None else acquisition
-        self._engine = Engine(self._inner.space, options, self.acquisition, 1.0 if direction == "minimize" else -1.0)
+        sign = 1.0 if direction == "minimize" else -1.0
+        with jax.enable_x64(True):
+            self._engine = Engine(self._inner.space, options, self.acquisition, sign)
         self._turns = Turns(self._inner, self._engine, self.surrogate, switch_at, num_initial)
         self._trials: list[Trial] = []
         self._memory = Memory()
@@ -113,6 +116,7 @@ class Study:
     @overload
     def ask(self, n: int) -> list[Trial]: ...
 
+    @in_double
     def ask(self, n: int | None = None) -> Trial | list[Trial]:
         """Return the next point to evaluate, or a list of n; those that are pending are taken into account."""
         count = 1 if n is None else check_count(n, "n")
@@ -187,6 +191,7 @@ class Study:
                 break
         return self
 
+    @in_double
     def best(self, by: Literal["observation", "posterior"] = "observation") -> Trial:
         """Return the trial with the best value or, with noise the better choice, the best posterior mean."""
         if by not in ("observation", "posterior"):
@@ -216,6 +221,7 @@ class Study:
         columns |= {f"x{i}": points[:, i] for i in range(points.shape[1])}
         return pandas.DataFrame({**columns, "y": values, "noise_variance": np.array(noise, float), "best": best})
 
+    @in_double
     def predict(self, x: Numbers) -> Prediction:
         """Return the surrogate's law of the function at points, in units of y."""
         points = check_points(self.space, x)
@@ -226,6 +232,7 @@ class Study:
         mean, variance = fit.scaling.moments(*moments)
         return Prediction(jnp.asarray(mean)[..., None], jnp.asarray(variance)[..., None, None], None, None, True)
 
+    @in_double
     def acquisition_at(self, x: Numbers) -> Float[np.ndarray, "N"]:
         """Return the log of expected improvement (times the probability of success) at points, up to a constant."""
         points = self._inner.inward(np.asarray(check_points(self.space, x), float))

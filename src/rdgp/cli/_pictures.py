@@ -149,10 +149,10 @@ def layer_points(estimator: "rdgp.estimators.DeepRegressor") -> list["numpy.ndar
     from rdgp.datasets import fibonacci_sphere
 
     model = estimator.model_
-    x = jnp.asarray(fibonacci_sphere(_SPREAD), jax.tree.leaves(model.hidden)[0].dtype)
-    points = [x]
-    for draw in model.hidden_draws(jax.random.key(estimator.fitted_.seed)):
-        points.append(model.space.exp(points[-1], draw(points[-1])))
+    with estimator.precision():
+        points = [jnp.asarray(fibonacci_sphere(_SPREAD), jax.tree.leaves(model.hidden)[0].dtype)]
+        for draw in model.hidden_draws(jax.random.key(estimator.fitted_.seed)):
+            points.append(model.space.exp(points[-1], draw(points[-1])))
     return [np.asarray(layer, np.float64) for layer in points]
 
 

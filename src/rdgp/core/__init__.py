@@ -33,6 +33,7 @@ from rdgp.core._parameters import (
     split_trainable,
     to_vector,
 )
+from rdgp.core._precision import as_here, in_double
 from rdgp.core._priors import Gamma, LogNormal, Prior
 from rdgp.core._progress import Progress
 from rdgp.core._random import standard_normal
@@ -48,6 +49,7 @@ __all__ = [
     "Progress",
     "angle_over_sine",
     "as_float_array",
+    "as_here",
     "as_matrix",
     "check_count",
     "check_finite",
@@ -57,6 +59,7 @@ __all__ = [
     "compiled",
     "compiled_quickly",
     "from_vector",
+    "in_double",
     "inverse_from_cholesky",
     "is_concrete",
     "jittered_cholesky",

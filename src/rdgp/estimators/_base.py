@@ -1,5 +1,6 @@
 """The machinery common to all estimators: scaling, fitting, prediction in blocks, files."""
 
+import contextlib
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -11,10 +12,10 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from rdgp.core import Progress, check_count, require
+from rdgp.core import Progress, as_here, check_count, require
 from rdgp.estimators._fitted import Fitted, from_bytes, plain_attributes, savable_parameters, to_bytes
 from rdgp.estimators._law import Summary, join_laws, join_summaries, rescale, summarize
-from rdgp.inference import fit
+from rdgp.inference import FitResult, PrecisionWarning, fit
 from rdgp.io import load, save
 from rdgp.models import DeepGP, Prediction
 from rdgp.models._builders import FieldName
@@ -75,22 +76,8 @@ class DeepRegressor(base.RegressorMixin, base.BaseEstimator, ABC):
         X, y = validation.validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
         y = np.asarray(y, dtype=np.float64)
         seed = int(validation.check_random_state(self.random_state).randint(2**31 - 1))
-        batch_size = self._batch_size(y)
-        model = self._model(X, y, batch_size is not None)
         offset, scale = self._scaling(y)
-        scaled = (y.reshape(len(y), -1) - offset) / scale
-        result = fit(
-            model,
-            self._points(X),
-            self._observations(X, scaled),
-            key=jax.random.key(seed),
-            steps=self.steps,
-            batch_size=batch_size,
-            recipe=self.recipe,
-            progress=bool(self.progress),
-            checkpoint=self.checkpoint,
-            callback=callback,
-        )
+        result = self._trained(X, y, (y.reshape(len(y), -1) - offset) / scale, jax.random.key(seed), callback)
         _warn_unless_ok(result.status)
         features = getattr(self, "feature_names_in_", None)
         outputs = offset.size
@@ -113,6 +100,47 @@ class DeepRegressor(base.RegressorMixin, base.BaseEstimator, ABC):
         )
         return self
 
+    def _trained(
+        self,
+        inputs: Float[np.ndarray, "N F"],
+        targets: Float[np.ndarray, "N ..."],
+        scaled: Float[np.ndarray, "N P"],
+        key: PRNGKeyArray,
+        callback: Callable[[int, float], bool | None] | None,
+    ) -> FitResult:
+        """Train in the precision of the process, or in double precision if the noise turns out to be that small."""
+        batch_size = self._batch_size(targets)
+
+        def train() -> FitResult:
+            return fit(
+                self._model(inputs, targets, batch_size is not None),
+                self._points(inputs),
+                self._observations(inputs, scaled),
+                key=key,
+                steps=self.steps,
+                batch_size=batch_size,
+                recipe=self.recipe,
+                progress=bool(self.progress),
+                checkpoint=self.checkpoint,
+                callback=callback,
+            )
+
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", PrecisionWarning)
+                return train()
+        except PrecisionWarning:
+            with jax.enable_x64(True):
+                return train()
+
+    def precision(self) -> contextlib.AbstractContextManager[Any]:
+        """Return a context in which JAX computes in the precision of the fitted model."""
+        return jax.enable_x64(self._dtype == np.float64 or jax.config.jax_enable_x64)  # type: ignore[attr-defined]
+
+    @property
+    def _dtype(self) -> Any:
+        return jax.tree.leaves(eqx.filter(self.fitted_.model, eqx.is_inexact_array))[0].dtype
+
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Return the mean at each input; with `return_std` also the standard deviation of the latent value."""
         summary = self.summarize(X)
@@ -124,7 +152,8 @@ class DeepRegressor(base.RegressorMixin, base.BaseEstimator, ABC):
         """Return moments and quantiles of the latent values at inputs, in the units of y, block by block."""
         X = self._validated(X)
         scale, offset = self.fitted_.scale, self.fitted_.offset
-        parts = [summarize(law, quantiles, offset, scale) for law in self._laws(X)]
+        with self.precision():
+            parts = [summarize(law, quantiles, offset, scale) for law in self._laws(X)]
         return join_summaries(parts, len(X))
 
     def predict_law(self, X: Any, *, scaled: bool = False) -> Prediction:
@@ -133,8 +162,10 @@ class DeepRegressor(base.RegressorMixin, base.BaseEstimator, ABC):
         With `scaled` it is that of (y - offset_) / scale_.
         """
         X = self._validated(X)
-        law = join_laws(list(self._laws(X)), len(X))
-        return law if scaled else rescale(law, self.fitted_.offset, self.fitted_.scale)
+        with self.precision():
+            law = join_laws(list(self._laws(X)), len(X))
+            law = law if scaled else rescale(law, self.fitted_.offset, self.fitted_.scale)
+        return as_here(law)
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Float[np.ndarray, "N ..."]:
         """Draw latent functions and evaluate them at all inputs: [N, n_samples], or [N, P, n_samples].
@@ -144,7 +175,8 @@ class DeepRegressor(base.RegressorMixin, base.BaseEstimator, ABC):
         X = self._validated(X)
         count = check_count(n_samples, "n_samples")
         seed = int(validation.check_random_state(random_state).randint(2**31 - 1))
-        draws = [self._draw(X, key) for key in jax.random.split(jax.random.key(seed), count)]
+        with self.precision():
+            draws = [self._draw(X, key) for key in jax.random.split(jax.random.key(seed), count)]
         values = np.stack(draws, axis=-1) * self.fitted_.scale[:, None] + self.fitted_.offset[:, None]
         return values.reshape(len(X), *self.fitted_.targets.shape[1:], count)
 
@@ -167,7 +199,7 @@ class DeepRegressor(base.RegressorMixin, base.BaseEstimator, ABC):
 
     @property
     def model_(self) -> DeepGP:
-        """The fitted model, of scaled targets."""
+        """The fitted model, of scaled targets; compute with it inside `with estimator.precision():`."""
         return self.fitted_.model
 
     @property
@@ -193,7 +225,8 @@ class DeepRegressor(base.RegressorMixin, base.BaseEstimator, ABC):
     @property
     def noise_std_(self) -> Float[np.ndarray, "P"]:
         """Standard deviation of the observation noise, in the units of y."""
-        return float(np.sqrt(self.fitted_.model.noise_variance)) * self.fitted_.scale
+        with self.precision():
+            return float(np.sqrt(self.fitted_.model.noise_variance)) * self.fitted_.scale
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
@@ -251,13 +284,13 @@ class DeepRegressor(base.RegressorMixin, base.BaseEstimator, ABC):
                 bar.update(start + len(block))
 
     def _points_like_model(self, X: Float[np.ndarray, "N F"]) -> Float[Array, "N D"]:
-        leaves = jax.tree.leaves(eqx.filter(self.fitted_.model, eqx.is_inexact_array))
-        return self._points(X).astype(leaves[0].dtype)
+        return self._points(X).astype(self._dtype)
 
 
 def load_estimator(path: str | Path) -> DeepRegressor:
     """Return the estimator that `save` wrote."""
-    fitted = load(path)
+    with jax.enable_x64(True):  # numbers come as they were written
+        fitted = load(path)
     classes = {cls.__name__: cls for cls in DeepRegressor.__subclasses__()}
     if not isinstance(fitted, Fitted) or fitted.estimator not in classes:
         raise ValueError(f"cannot load {path}: it holds no estimator; use rdgp.load for models")

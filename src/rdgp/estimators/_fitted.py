@@ -5,6 +5,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 from jaxtyping import Float
 
@@ -68,4 +69,5 @@ def from_bytes(content: bytes) -> Fitted:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "estimator.rdgp"
         path.write_bytes(content)
-        return load(path)
+        with jax.enable_x64(True):  # numbers come as they were written
+            return load(path)

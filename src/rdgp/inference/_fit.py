@@ -1,6 +1,7 @@
 """The one training loop."""
 
 import time
+import warnings
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -43,6 +44,8 @@ from rdgp.likelihoods import Gaussian
 from rdgp.models import DeepGP
 from rdgp.variational import InducingLocations, Interdomain, kmeans
 
+_COARSE = 1e-4  # share of noise in the variance of the observations below which single precision harms
+
 Status = Literal["ok", "nan", "diverged", "stopped"]
 Callback = Callable[[int, float], bool | None]
 
@@ -59,6 +62,10 @@ class FitResult(NamedTuple):
     history: Float[np.ndarray, "T"]
     status: Status
     seconds: float
+
+
+class PrecisionWarning(UserWarning):
+    """The noise is so small that single precision costs accuracy."""
 
 
 class _State(NamedTuple):
@@ -109,6 +116,7 @@ def fit(
     samples = _default_samples(model, y.size) if samples is None else check_count(samples, "samples")
     model = start_shallow(model, x, y) if chosen.start == "shallow" else start_like_the_paper(model)
     model = jax.tree.map(lambda leaf: _cast(leaf, x.dtype), model)
+    _warn_if_coarse(model, y)
     part = affordable_part(model, y) if chosen.parts else None
     plan = _Plan(chosen, optimizer, steps, samples, batch_size or part)
     return _train(model, Data(x, y, key), plan, progress, checkpoint, callback)
@@ -116,6 +124,20 @@ def fit(
 
 def _cast(leaf: PyTree, dtype: jnp.dtype) -> PyTree:
     return leaf.astype(dtype) if eqx.is_inexact_array(leaf) and leaf.dtype != dtype else leaf
+
+
+def _warn_if_coarse(model: DeepGP, y: Float[Array, "N ..."]) -> None:
+    """Warn if rounding is likely to be taken for noise: covariance matrices with little noise magnify its errors."""
+    if y.dtype != jnp.float32 or not isinstance(model.output, Field) or not isinstance(model.likelihood, Gaussian):
+        return
+    variance = float(np.mean(np.var(np.asarray(y, float), axis=0)))
+    share = float(model.noise_variance) / max(variance, np.finfo(float).tiny)
+    if share < _COARSE:
+        text = (
+            f"noise is {share:.1g} of the variance of y, too little for single precision; for sharper predictions "
+            'give x and y as float64 after jax.config.update("jax_enable_x64", True)'
+        )
+        warnings.warn(text, PrecisionWarning, stacklevel=3)
 
 
 def _default_samples(model: DeepGP, numbers: int) -> int:
