@@ -128,8 +128,14 @@ def test_processes_and_one_that_dies(tmp_path: Path) -> None:
 
 def test_interruption_and_resumption(tmp_path: Path) -> None:
     store, work = Store(tmp_path), cells(list(range(1, 7)), sleep=0.4)
-    threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
-    report = run(work, store, workers=1, say=QUIET.append)
+    told: list[str] = []
+
+    def interrupt(line: str) -> None:
+        told.append(line)
+        if len(told) == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    report = run(work, store, workers=1, say=interrupt)
     assert report.interrupted
     assert 0 < report.done < 6
     assert report.left == 6 - report.done

@@ -68,8 +68,11 @@ def test_draws_have_the_moments_of_the_prediction(kind: str, explicit: bool) -> 
 
     @eqx.filter_jit
     def both(model: DeepGP, keys: jax.Array) -> tuple[jax.Array, ...]:
+        def member(key: jax.Array) -> tuple[jax.Array, jax.Array]:
+            return model._member(key, TEST, model._law(model.output_field, key, TEST.shape[0]))
+
         drawn = jax.lax.map(lambda key: model.draw(key=key)(TEST), keys[0], batch_size=100)
-        return drawn, *jax.lax.map(lambda key: model._member(key, TEST), keys[1], batch_size=100)
+        return drawn, *jax.lax.map(member, keys[1], batch_size=100)
 
     drawn, means, covariances = (np.asarray(part) for part in both(model, jax.random.split(KEY, (2, count))))
     if kind == "tangent":

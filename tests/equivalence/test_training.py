@@ -15,6 +15,7 @@ from rdgp.core import compiled
 from rdgp.inference import Batch, FitResult, elbo, fit
 from rdgp.inference import _fit as loop
 from rdgp.inference import _recipe as recipe
+from rdgp.inference._data import batch_of
 from rdgp.io import load, save
 from rdgp.likelihoods import Bernoulli, Gaussian, Likelihood, Poisson, StudentT, WrappedGaussian
 from rdgp.metrics import nlpd
@@ -252,7 +253,7 @@ def test_a_quick_fit_trains_on_distinct_parts_and_keeps_all_points(monkeypatch: 
     model = DeepGP((), scalar(6), Gaussian())  # 36 features, more than half of the points
     assert recipe.affordable_part(model, Y[:, None, None]) == 20
     whole = Batch(X, jnp.arange(30.0)[:, None, None], None, 30)
-    part = loop._batch(whole, 20, KEY, distinct=True)
+    part = batch_of(whole, 20, KEY, distinct=True)
     assert np.unique(part.y).size == 20
     result = fit(model, X, Y, key=KEY, steps=3, recipe="quick", progress=False)
     assert result.status == "ok"
