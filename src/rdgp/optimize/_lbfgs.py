@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,7 +10,7 @@ import scipy.optimize
 from jax.flatten_util import ravel_pytree
 from jaxtyping import PyTree
 
-from rdgp.core import from_vector, to_vector
+from rdgp.core import compiled_quickly, from_vector, to_vector
 
 T = TypeVar("T", bound=PyTree)
 _WALL = 1e20  # stands for a value that is not finite, so that the line search turns back
@@ -68,7 +67,7 @@ def minimize_lbfgs(
     return Minimum(arguments, value, int(result.nit), str(result.message))
 
 
-@eqx.filter_jit
+@compiled_quickly
 def _value_and_gradient(
     function: Callable[..., jax.Array], vector: jax.Array, like: PyTree, rest: tuple
 ) -> tuple[jax.Array, jax.Array]:
