@@ -28,6 +28,7 @@ from rdgp.core import (
 from rdgp.fields import Field
 from rdgp.inference._bound import Batch, elbo
 from rdgp.inference._data import Data, batch_of, check_data, first_carriers
+from rdgp.inference._noise import noise_of_all
 from rdgp.inference._recipe import (
     RECIPES,
     Recipe,
@@ -97,10 +98,10 @@ def fit(
 
     The default recipe starts at the solution of the output layer alone and takes 400 steps of two mirrored draws: 100
     of one draw where the kernel of many observations makes a step dear, 40 without hidden layers. The quick one takes
-    in each dear step the bound of another random part of the points; the result is conditioned on all of them. The
-    paper's takes 1000 steps of Adam with three draws from the paper's starting point. With the latter, with
-    `batch_size` and with noise that is not Gaussian, an output field gets an explicit posterior. A checkpoint file that
-    exists is resumed: the result equals that of an uninterrupted run. A callback that returns True stops training.
+    in each dear step the bound of another random part of the points, and in the end the noise and the posterior given
+    all of them. The paper's takes 1000 steps of Adam with three draws from the paper's starting point. With the latter,
+    with `batch_size` and with noise that is not Gaussian, an output field gets an explicit posterior. A checkpoint file
+    that exists is resumed: the result equals that of an uninterrupted run. A callback that returns True stops training.
     """
     if recipe not in RECIPES:
         raise ValueError(f"recipe must be one of {', '.join(RECIPES)}, got {recipe!r}")
@@ -131,10 +132,10 @@ def _warn_if_coarse(model: DeepGP, y: Float[Array, "N ..."]) -> None:
     if y.dtype != jnp.float32 or not isinstance(model.output, Field) or not isinstance(model.likelihood, Gaussian):
         return
     variance = float(np.mean(np.var(np.asarray(y, float), axis=0)))
-    share = float(model.noise_variance) / max(variance, np.finfo(float).tiny)
-    if share < _COARSE:
+    noise = float(model.noise_variance)
+    if noise < _COARSE * variance:
         text = (
-            f"noise is {share:.1g} of the variance of y, too little for single precision; for sharper predictions "
+            f"noise is {noise / variance:.1g} of the variance of y, too little for single precision; for sharper predictions "
             'give x and y as float64 after jax.config.update("jax_enable_x64", True)'
         )
         warnings.warn(text, PrecisionWarning, stacklevel=3)
@@ -207,7 +208,7 @@ def _train(
     free, rest = split_trainable(model)
     fitted = eqx.combine(from_vector(free, state.kept if failed else state.parameters), rest)
     if isinstance(fitted.output, Field):
-        fitted = fitted.with_coordinates(data.x, data.y)
+        fitted = (fitted if plan.batch_size is None else noise_of_all(fitted, data)).with_coordinates(data.x, data.y)
     return FitResult(fitted, history, status, time.monotonic() - start)
 
 
