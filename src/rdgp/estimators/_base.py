@@ -76,8 +76,8 @@ class DeepRegressor(base.RegressorMixin, base.BaseEstimator, ABC):
         X, y = validation.validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
         y = np.asarray(y, dtype=np.float64)
         seed = int(validation.check_random_state(self.random_state).randint(2**31 - 1))
+        result = self._trained(X, y, jax.random.key(seed), callback)
         offset, scale = self._scaling(y)
-        result = self._trained(X, y, (y.reshape(len(y), -1) - offset) / scale, jax.random.key(seed), callback)
         _warn_unless_ok(result.status)
         features = getattr(self, "feature_names_in_", None)
         outputs = offset.size
@@ -104,7 +104,6 @@ class DeepRegressor(base.RegressorMixin, base.BaseEstimator, ABC):
         self,
         inputs: Float[np.ndarray, "N F"],
         targets: Float[np.ndarray, "N ..."],
-        scaled: Float[np.ndarray, "N P"],
         key: PRNGKeyArray,
         callback: Callable[[int, float], bool | None] | None,
     ) -> FitResult:
@@ -112,10 +111,12 @@ class DeepRegressor(base.RegressorMixin, base.BaseEstimator, ABC):
         batch_size = self._batch_size(targets)
 
         def train() -> FitResult:
+            model = self._model(inputs, targets, batch_size is not None)
+            offset, scale = self._scaling(targets)
             return fit(
-                self._model(inputs, targets, batch_size is not None),
+                model,
                 self._points(inputs),
-                self._observations(inputs, scaled),
+                self._observations(inputs, (targets.reshape(len(targets), -1) - offset) / scale),
                 key=key,
                 steps=self.steps,
                 batch_size=batch_size,

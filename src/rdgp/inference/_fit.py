@@ -135,8 +135,8 @@ def _warn_if_coarse(model: DeepGP, y: Float[Array, "N ..."]) -> None:
     noise = float(model.noise_variance)
     if noise < _COARSE * variance:
         text = (
-            f"noise is {noise / variance:.1g} of the variance of y, too little for single precision; for sharper predictions "
-            'give x and y as float64 after jax.config.update("jax_enable_x64", True)'
+            f"noise is {noise / variance:.1g} of the variance of y, too little for single precision; for sharper "
+            'predictions give x and y as float64 after jax.config.update("jax_enable_x64", True)'
         )
         warnings.warn(text, PrecisionWarning, stacklevel=3)
 
