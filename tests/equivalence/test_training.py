@@ -15,7 +15,8 @@ from rdgp.core import compiled
 from rdgp.inference import Batch, FitResult, elbo, fit
 from rdgp.inference import _fit as loop
 from rdgp.inference import _recipe as recipe
-from rdgp.inference._data import batch_of
+from rdgp.inference._data import Data, batch_of
+from rdgp.inference._noise import noise_of_all
 from rdgp.io import load, save
 from rdgp.likelihoods import Bernoulli, Gaussian, Likelihood, Poisson, StudentT, WrappedGaussian
 from rdgp.metrics import nlpd
@@ -259,3 +260,18 @@ def test_a_quick_fit_trains_on_distinct_parts_and_keeps_all_points(monkeypatch: 
     assert result.status == "ok"
     assert result.model.data is not None
     assert result.model.data.x.shape == X.shape
+
+
+def test_a_quick_fit_ends_with_the_noise_of_all_points() -> None:
+    rough = jnp.sign(jnp.sin(9.0 * X[:, 0]) * X[:, 1])[:, None, None]  # 16 features cannot follow it
+    data = Data(X, rough, KEY)
+    found = noise_of_all(DeepGP((), scalar(4), Gaussian(1e-6)), data)
+
+    def evidence(change: float) -> float:
+        model = DeepGP((), scalar(4), Gaussian(float(found.noise_variance) * np.exp(change)))
+        return float(elbo(model, Batch(X, rough, None, 30), KEY, 1))
+
+    assert float(found.noise_variance) > 0.01
+    assert evidence(0.0) > max(evidence(-0.3), evidence(0.3))
+    held = DeepGP((), scalar(4), Gaussian(1e-6, fixed=("noise_variance",)))
+    assert noise_of_all(held, data) is held
