@@ -129,13 +129,17 @@ def test_processes_and_one_that_dies(tmp_path: Path) -> None:
 def test_interruption_and_resumption(tmp_path: Path) -> None:
     store, work = Store(tmp_path), cells(list(range(1, 7)), sleep=0.4)
     told: list[str] = []
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
 
     def interrupt(line: str) -> None:
         told.append(line)
         if len(told) == 2:
             os.kill(os.getpid(), signal.SIGINT)
 
-    report = run(work, store, workers=1, say=interrupt)
+    try:
+        report = run(work, store, workers=1, say=interrupt)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert report.interrupted
     assert 0 < report.done < 6
     assert report.left == 6 - report.done
