@@ -123,6 +123,7 @@ def _best_scikit(x: np.ndarray, y: np.ndarray) -> Any:
 
 INDUCING = 100  # locations in each layer of the baseline
 SMOOTH = (0.5, 1.5, 2.5)
+SCORES = {"NLPD": ".3f", "MSE": ".4f", "CRPS": ".4f", "coverage": ".1%"}  # and how to write them
 MODELS: dict[str, Callable[[Winds], Law]] = {
     "scikit-learn GP": scikit,
     "shallow projected": residual(1, "projected"),
@@ -194,12 +195,22 @@ def show(rows: list[dict[str, str]]) -> None:
         lines = [_summary(model, [row for row in here if row["model"] == model]) for model in MODELS]
         data = list(dict.fromkeys(row["data"] for row in here))
         print_table(f"{level}: mean over {', '.join(data)}", [line for line in lines if line], header)
-    names = list(MODELS)
+    for score, form in SCORES.items():
+        print_table(f"{score} of each data set", _by_data(rows, score.lower(), form), ("level", "data", *MODELS))
+
+
+def _by_data(rows: list[dict[str, str]], score: str, form: str) -> list[tuple[str, ...]]:
+    """Return a line for each data set with a score of every model, the best NLPD in bold."""
+    found = {(row["level"], row["data"], row["model"]): float(row[score]) for row in rows}
     lines = []
-    for level, data in dict.fromkeys((row["level"], row["data"]) for row in rows):
-        found = {row["model"]: float(row["nlpd"]) for row in rows if (row["level"], row["data"]) == (level, data)}
-        lines.append((level, data, *(f"{found[name]:.3f}" if name in found else "" for name in names)))
-    print_table("NLPD of each data set", lines, ("level", "data", *names))
+    for level, when in [(level, str(when)) for level, times in DATA.items() for when in times]:
+        values = [found.get((level, when, model), np.nan) for model in MODELS]
+        texts = ["" if np.isnan(value) else format(value, form) for value in values]
+        if score == "nlpd" and any(texts):
+            best = int(np.nanargmin(values))
+            texts[best] = f"**{texts[best]}**"
+        lines.append((level, when, *texts))
+    return lines
 
 
 def _summary(model: str, rows: list[dict[str, str]]) -> tuple[str, ...]:
