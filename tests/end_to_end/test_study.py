@@ -11,6 +11,7 @@ from jax._src import test_util
 
 from rdgp.bayesopt import Study, Trial
 from rdgp.bayesopt._engine import Memory
+from rdgp.bayesopt._file import Lock
 from rdgp.bayesopt._inner import inner_space
 from rdgp.bayesopt._posterior import Posterior, bucket
 from rdgp.bayesopt._region import Region, Step, follow
@@ -184,6 +185,38 @@ def test_a_killed_process_loses_at_most_the_trial_in_flight(tmp_path: Path) -> N
     study = Study.load(path)  # the dead process holds no lock
     assert [trial.state for trial in study.trials] == ["done", "done", "done", "pending"]
     assert not list(tmp_path.glob("*.tmp"))
+
+
+def test_counts_may_be_integers_of_numpy(tmp_path: Path) -> None:
+    path = tmp_path / "study.json"
+    code = (  # in a process without the type checker of the tests
+        "import numpy as np; from rdgp.bayesopt import Study; from rdgp.spaces import Sphere\n"
+        f"Study(Sphere(2), seed=np.int64(3), num_initial=np.int64(4), path={str(path)!r})\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
+    assert Study.load(path)._settings["seed"] == 3
+
+
+def test_a_point_with_rounded_digits_is_taken_for_the_nearest() -> None:
+    study = Study(SPACE, **RANDOM)
+    rounded = [0.26726, 0.53452, 0.80178]
+    told = [study.tell(x, y) for x, y in ((rounded, 1.0), ([0.0, 0.0, 1.0], 2.0), ([0.0, 1.0, 0.0], 3.0))]
+    assert not np.array_equal(told[0].x, rounded)
+    np.testing.assert_allclose(told[0].x, rounded, atol=1e-5)
+    assert study.best("posterior").number == 0
+
+
+def test_a_file_that_somebody_made_meanwhile_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "study.json"
+
+    def slow_lock(own: Path) -> Lock:
+        path.write_text("somebody's")
+        return Lock(own)
+
+    monkeypatch.setattr("rdgp.bayesopt._study.Lock", slow_lock)
+    with pytest.raises(ValueError, match="exists already"):
+        Study(SPACE, path=path, **RANDOM)
+    assert path.read_text() == "somebody's"
 
 
 def test_a_file_is_open_once(tmp_path: Path) -> None:

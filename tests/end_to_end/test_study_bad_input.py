@@ -56,6 +56,7 @@ def test_wrong_types_and_names_are_explained_in_one_line(errors: dict[str, str],
         ({"num_initial": 0}, "num_initial must be a whole number of at least 2"),
         ({"seed": -1}, "seed must be a whole number"),
         ({"surrogate": "shallow", "switch_at": 180}, "switch_at needs"),
+        ({"preset": "materngabo", "switch_at": 20}, "switch_at needs"),
         ({"layers": 1}, "layers must be a whole number of at least 2"),
     ],
 )
@@ -66,6 +67,7 @@ def test_odd_options_are_refused(options: dict, match: str) -> None:
 def test_unbounded_spaces_are_refused() -> None:
     refused(r"a study needs Sphere\(d\).*got Euclidean\(2\); give its coordinates bounds", lambda: Study(Euclidean(2)))
     refused("without walls", lambda: Study(Box([0.0], [1.0]), surrogate="deep"))
+    refused("without walls", lambda: Study(Box([0.0], [1.0]), switch_at=20))
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,41 @@ def test_a_deep_surrogate_asks() -> None:
     trial = study.ask()
     assert trial.origin == "global"
     assert bool(Circle().contains(trial.x))
-    assert study._turns.is_deep(study.trials, study._memory, jax.random.key(0))
+    assert is_deep(study)
+
+
+def is_deep(study: Study) -> bool:
+    return study._turns.is_deep(study.trials, study._memory, jax.random.key(0))
+
+
+def test_the_surrogate_changes_at_a_trial() -> None:
     late = told(Circle(), 8, surrogate="auto", switch_at=12)
-    assert not late._turns.is_deep(late.trials, late._memory, jax.random.key(0))
+    assert not is_deep(late)
+    for x in np.asarray(Circle().random(4, key=jax.random.key(8)), float):
+        late.tell(x, 1.0)
+    assert is_deep(late)
+
+
+def test_the_papers_protocol_changes_at_180_unless_a_surrogate_is_named() -> None:
+    assert Study(Sphere(2), preset="paper").switch_at == 180
+    assert Study(Sphere(2), preset="paper", switch_at=20).switch_at == 20
+    assert is_deep(told(Circle(), 8, preset="paper", surrogate="deep"))
+    assert not is_deep(told(Circle(), 8, preset="paper", surrogate="shallow"))
+    assert Study(Box([0.0], [1.0]), preset="paper").switch_at is None
+    assert told(Circle(), 8, preset="materngabo").ask().origin == "global"
+
+
+def test_auto_takes_the_surrogate_that_predicts_better(monkeypatch: pytest.MonkeyPatch) -> None:
+    study = told(Circle(), 30)
+    for better in (True, False):
+        study._memory.content.clear()
+        monkeypatch.setattr(type(study._engine), "prefers_deep", lambda *_, better=better: better)
+        assert is_deep(study) == better
+
+
+def test_a_point_out_of_turn_is_not_booked_as_a_step_of_its_region(monkeypatch: pytest.MonkeyPatch) -> None:
+    study = told(Circle(), 7, surrogate="shallow")
+    crowded = study.tell(study.trials[0].x, failed=True).x
+    candidates = np.tile(crowded, (3, 1))  # nothing is asked where an evaluation failed
+    monkeypatch.setattr(type(study._turns), "_candidates", lambda *_: (candidates, "local"))
+    assert study.ask().origin == "explore"

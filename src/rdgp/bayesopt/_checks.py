@@ -7,8 +7,9 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
+from rdgp.bayesopt._inner import has_walls
 from rdgp.bayesopt._options import AcquisitionName, FieldName, InducingName, PresetName, SurrogateName
-from rdgp.core import Numbers, check_count, compiled
+from rdgp.core import Numbers, check_count, compiled, in_double
 from rdgp.spaces import Space
 
 _NAMES = {
@@ -19,21 +20,30 @@ _NAMES = {
     "field": (None, *get_args(FieldName)),
     "inducing": (None, *get_args(InducingName)),
 }
+_COUNTS = {"num_initial": 2, "seed": 0, "switch_at": 2, "layers": 2}  # and the least of each
+_CLOSE = 1e-4  # how far off a space a point may be told, whose digits somebody rounded
 
 
-def check_names(settings: Mapping[str, Any]) -> None:
-    """Raise unless every setting is one of its names or a proper number."""
+def check_settings(space: Space, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings whose counts are plain integers, or raise unless each is one of its names or a proper number."""
     for name, known in _NAMES.items():
         if settings[name] not in known:
             raise ValueError(f"{name} must be one of {', '.join(map(str, known))}, got {settings[name]!r}")
-    check_count(settings["num_initial"], "num_initial", 2)
-    check_count(settings["seed"], "seed", 0)
-    if settings["switch_at"] is not None:
-        check_count(settings["switch_at"], "switch_at", 2)
-        if settings["surrogate"] == "shallow":
-            raise ValueError('switch_at needs surrogate="auto" or "deep", got "shallow"; leave one of them out')
-    if settings["layers"] is not None:
-        check_count(settings["layers"], "layers", 2)
+    counts = {name: least for name, least in _COUNTS.items() if settings[name] is not None}
+    counted = {**settings, **{name: check_count(settings[name], name, least) for name, least in counts.items()}}
+    if settings["surrogate"] == "deep" and has_walls(space):
+        raise ValueError(f'surrogate="deep" needs a space without walls, got {space}; use surrogate="shallow"')
+    shallow = settings["surrogate"] == "shallow" or has_walls(space)
+    if settings["switch_at"] is not None and (shallow or _is_shallow_preset(settings)):
+        raise ValueError(
+            'switch_at needs a deep surrogate to change to: surrogate="auto" or "deep" on a space without walls, '
+            'and not preset="materngabo"; leave it out'
+        )
+    return counted
+
+
+def _is_shallow_preset(settings: Mapping[str, Any]) -> bool:
+    return settings["preset"] == "materngabo" and settings["surrogate"] == "auto"
 
 
 def check_value(y: Any) -> float | None:
@@ -60,8 +70,9 @@ def check_noise(noise_variance: Numbers | None) -> float | None:
     return value
 
 
+@in_double
 def check_point(space: Space, x: Numbers) -> Float[np.ndarray, "D"]:
-    """Return one point of a space, or raise an error that offers the nearest one."""
+    """Return one point of a space, the nearest if its digits were rounded, or raise an error that offers that one."""
     try:
         point = np.asarray(x, dtype=float)
     except (TypeError, ValueError):
@@ -71,7 +82,7 @@ def check_point(space: Space, x: Numbers) -> Float[np.ndarray, "D"]:
     if not np.all(np.isfinite(point)):
         raise ValueError(f"a point of {space} has finite numbers, got {point.tolist()}")
     nearest = np.asarray(compiled(type(space)._nearest, space, jax.numpy.asarray(point)), float)
-    if not bool(space.contains(point)):
+    if not bool(space.contains(point, _CLOSE)):
         shown = [float(f"{value:.6g}") for value in nearest]
         raise ValueError(f"{point.tolist()} is not on {space}; the nearest point is {shown}, tell that if it is meant")
-    return point
+    return point if bool(space.contains(point)) else nearest

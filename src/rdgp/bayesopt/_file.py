@@ -79,6 +79,12 @@ def write_study(path: Path, content: Mapping[str, Any]) -> None:
     write_atomically(path, text.encode())
 
 
+def check_new(path: Path) -> None:
+    """Raise if there is a file already."""
+    if path.exists():
+        raise ValueError(f"{path} exists already; go on with it by Study.load(path), or choose another name")
+
+
 def read_study(path: Path) -> dict[str, Any]:
     """Read a study's content, or raise an error that says what is wrong with the file; it is left as it is."""
     if not path.exists():
@@ -130,6 +136,8 @@ def _claim(file: TextIO) -> bool:
         return True
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         return False
+    except OSError:  # a file system without locks
+        return True
     return True

@@ -11,10 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
-from rdgp.bayesopt._checks import check_names, check_noise, check_point, check_value
+from rdgp.bayesopt._checks import check_noise, check_point, check_settings, check_value
 from rdgp.bayesopt._engine import Engine, Fit, Memory, acquisition_at
 from rdgp.bayesopt._file import (
     Lock,
+    check_new,
     read_study,
     space_from_json,
     space_to_json,
@@ -62,7 +63,7 @@ class Study:
         layers: int | None = None,
         path: str | Path | None = None,
     ) -> None:
-        self._settings: dict[str, Any] = {
+        settings: dict[str, Any] = {
             "direction": direction,
             "surrogate": surrogate,
             "switch_at": switch_at,
@@ -74,24 +75,22 @@ class Study:
             "inducing": inducing,
             "layers": layers,
         }
-        check_names(self._settings)
         self._inner = inner_space(space)
+        self._settings = settings = check_settings(space, settings)
         self.space, self.direction = space, direction
         options = preset_options(preset, space.dim)
-        chosen: dict[str, Any] = {"field": field, "inducing": inducing, "layers": layers}
+        chosen = {name: settings[name] for name in ("field", "inducing", "layers")}
         options = options._replace(**{name: value for name, value in chosen.items() if value is not None})
-        if surrogate == "deep" and has_walls(space):
-            raise ValueError(f'surrogate="deep" needs a space without walls, got {space}; use surrogate="shallow"')
         self.surrogate: SurrogateName = "shallow" if preset == "materngabo" and surrogate == "auto" else surrogate
-        if preset == "paper" and switch_at is None:
-            switch_at = _PAPER_SWITCH
-        self.switch_at = switch_at
+        self.switch_at: int | None = settings["switch_at"]
+        if preset == "paper" and surrogate == "auto" and self.switch_at is None and not has_walls(space):
+            self.switch_at = _PAPER_SWITCH
         default: AcquisitionName = "logei" if preset is None else "ei"
         self.acquisition: AcquisitionName = default if acquisition is None else acquisition
         sign = 1.0 if direction == "minimize" else -1.0
         with jax.enable_x64(True):
             self._engine = Engine(self._inner.space, options, self.acquisition, sign)
-        self._turns = Turns(self._inner, self._engine, self.surrogate, switch_at, num_initial)
+        self._turns = Turns(self._inner, self._engine, self.surrogate, self.switch_at, settings["num_initial"])
         self._trials: list[Trial] = []
         self._memory = Memory()
         self._path: Path | None = None
@@ -100,9 +99,14 @@ class Study:
             self._open(Path(path))
 
     def _open(self, path: Path) -> None:
-        if path.exists():
-            raise ValueError(f"{path} exists already; go on with it by Study.load(path), or choose another name")
-        self._path, self._lock = path, Lock(path)
+        check_new(path)
+        lock = Lock(path)
+        try:
+            check_new(path)  # somebody may have made it since
+        except ValueError:
+            lock.release()
+            raise
+        self._path, self._lock = path, lock
         self._write()
 
     @property

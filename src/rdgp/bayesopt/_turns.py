@@ -75,7 +75,8 @@ class Turns(NamedTuple):
             candidates, origin = self._candidates(origin, trials, memory, key)
         spread = _SPREAD * max(len(data.y), 1) ** (-1.0 / self.inner.space.dim)
         apart = spread if origin == "global" and self._several else _APART
-        return self._untried(candidates, data, key, apart), origin
+        point, is_candidate = self._untried(candidates, data, key, apart)
+        return point, origin if is_candidate or origin == "initial" else "explore"
 
     @property
     def _several(self) -> bool:
@@ -113,15 +114,18 @@ class Turns(NamedTuple):
 
     def _untried(
         self, candidates: Float[np.ndarray, "R D"], data: Data, key: PRNGKeyArray, apart: float
-    ) -> Float[np.ndarray, "D"]:
-        """Return the first candidate that is apart from earlier points and away from failures, else any such point."""
+    ) -> tuple[Float[np.ndarray, "D"], bool]:
+        """Return the first candidate apart from earlier points and away from failures, else a random such point.
+
+        Also tell whether it is one of the candidates.
+        """
         space, tried = self.inner.space, np.concatenate([data.x, data.pending])
         for attempt in range(_ATTEMPTS):
             free = _apart(space, candidates, tried, apart) & _apart(space, candidates, data.failed, _AWAY)
             if free.any():
                 break
             candidates = np.asarray(space.random(_NUM_INITIAL, key=jax.random.fold_in(key, attempt)), float)
-        return candidates[int(np.argmax(free))]
+        return candidates[int(np.argmax(free))], attempt == 0
 
 
 def _apart(space: Space, rows: Float[np.ndarray, "R D"], others: Float[np.ndarray, "n D"], least: float) -> np.ndarray:

@@ -100,8 +100,11 @@ def new(
         seed,
     )
     lock = Lock(study)
-    made.save(study)
-    lock.release()
+    try:
+        check_output(study, force, (".json",))  # somebody may have made it since
+        made.save(study)
+    finally:
+        lock.release()
     options = {"direction": made.direction, "surrogate": made.surrogate, "acquisition": made.acquisition, "seed": seed}
     say(f"{study}: {direction.value} on {chosen}", {"study": study, "space": str(chosen), **options}, as_json)
 
