@@ -208,6 +208,8 @@ def test_wrong_input_is_answered_in_one_line(tmp_path: object) -> None:
         fit_one(coordinates="ambient")
     with pytest.raises(ValueError, match="batch_size must be"):
         fit_one(batch_size="some")
+    with pytest.raises(ValueError, match="checkpoint needs a whole number as random_state"):
+        fit_one(checkpoint=f"{tmp_path}/state", random_state=None)
     with pytest.raises(ValueError, match="X must have 2 columns, latitude and longitude in degrees, got 3"):
         SphereRegressor(steps=1).fit(np.zeros((4, 3)), np.zeros(4))
     with pytest.raises(ValueError, match="latitude must lie within ±90"):

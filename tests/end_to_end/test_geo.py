@@ -122,6 +122,8 @@ def test_wrong_input_is_answered_in_one_line(estimators: tuple) -> None:
         geo.predict(estimators, geo.grid(30).assign_coords(lat=("lat", np.linspace(-1, 1, 7), {"units": "radians"})))
     with pytest.raises(ValueError, match="not fitted"):
         geo.predict(SphereRegressor(), "30deg")
+    with pytest.raises(ValueError, match="a checkpoint is of one fit"):
+        geo.fit(made(), "uwnd,vwnd,t", checkpoint="state")
     with pytest.raises(ValueError, match="no variable w"):
         geo.interpolate(made(), "w", "30deg")
     with pytest.raises(ValueError, match="must have the same units"):

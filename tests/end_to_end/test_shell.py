@@ -139,6 +139,18 @@ def test_scores_pictures_and_report(folder: Path, tmp_path: Path, capsys: pytest
     assert all(text in page for text in ("PIT histogram", "48 observations", "Training"))
 
 
+def test_a_report_compares_models_of_the_same_name(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "model.rdgp"
+    told(capsys, "fit", folder / "winds.nc", "--variables", "uwnd,vwnd", *TINY, "--layers", 2, "-o", other)
+    options = ["--compare", other, "--test", folder / "test.nc", "--grid", "60deg", "-o", tmp_path / "report.html"]
+    facts = told(capsys, "report", folder / "model.rdgp", *options)
+    assert [row["model"] for row in facts["scores"]] == [str(folder / "model.rdgp"), str(other)]
+    alone = told(capsys, "evaluate", folder / "model.rdgp", folder / "test.nc")["relative"]["nlpd"]
+    np.testing.assert_allclose(facts["scores"][0]["NLPD"], alone, rtol=1e-6)
+
+
 def test_nothing_is_overwritten_without_force(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = (folder / "model.rdgp").read_bytes()
     arguments = ["fit", f"{folder}/winds.nc", "--variables", "t", *TINY, "-o", f"{folder}/model.rdgp"]
@@ -214,11 +226,13 @@ def test_an_interrupted_fit_goes_on(folder: Path, tmp_path: Path, capsys: pytest
         printed, errors = process.communicate(timeout=120)
     assert process.returncode == 130, errors
     assert "Traceback" not in errors
-    facts = json.loads(printed)
-    assert facts["status"] == load_estimator(output).status_ == "stopped"
+    facts, stopped = json.loads(printed), load_estimator(output)
+    assert facts["status"] == stopped.status_ == "stopped"
     assert 0 < facts["steps"] < 1500
     assert Path(f"{output}.checkpoint").exists()
     facts = told(capsys, *arguments, "--resume")
     assert (facts["status"], facts["steps"]) == ("ok", 1500)
-    assert len(load_estimator(output).history_) == 1500
+    history = load_estimator(output).history_
+    assert len(history) == 1500
+    np.testing.assert_array_equal(history[: len(stopped.history_)], stopped.history_)
     assert not Path(f"{output}.checkpoint").exists()

@@ -49,9 +49,9 @@ def scalar(levels: int = 3) -> ScalarField:
     return ScalarField(SPHERE, Matern(), levels)
 
 
-def two_layers() -> DeepGP:
+def two_layers(levels: int = 3) -> DeepGP:
     hidden = Interdomain(HodgeField(SPHERE, Matern(variance=0.01), Matern(variance=0.01), 2), deviation=0.1)
-    return DeepGP((hidden,), scalar(), Gaussian())
+    return DeepGP((hidden,), scalar(levels), Gaussian())
 
 
 def trained(**options: object) -> FitResult:
@@ -103,13 +103,14 @@ def test_resumed_training_equals_uninterrupted_training(result: FitResult, tmp_p
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("change", ["key", "data"])
-def test_a_checkpoint_of_other_data_or_another_key_is_refused(tmp_path: Path, change: str) -> None:
+@pytest.mark.parametrize("change", ["key", "data", "levels"])
+def test_a_checkpoint_of_another_fit_is_refused(tmp_path: Path, change: str) -> None:
     path = tmp_path / "fit.rdgp"
     trained(checkpoint=path, callback=lambda step, _: step >= 25)
-    key, y = (jax.random.key(5), Y) if change == "key" else (KEY, 2.0 * Y)
+    key, y = jax.random.key(5) if change == "key" else KEY, 2.0 * Y if change == "data" else Y
+    model = two_layers(4 if change == "levels" else 3)
     with pytest.raises(ValueError, match="use another file"):
-        fit(two_layers(), X, y, key=key, steps=STEPS, progress=False, checkpoint=path)
+        fit(model, X, y, key=key, steps=STEPS, progress=False, checkpoint=path)
 
 
 def test_saved_equals_loaded(result: FitResult, tmp_path: Path) -> None:
@@ -234,6 +235,17 @@ def test_an_absurd_rate_ends_early_with_finite_parameters(broken: FitResult) -> 
 def test_the_parameters_kept_are_good_ones(broken: FitResult) -> None:
     batch = Batch(X, Y[:, None, None], None, X.shape[0])
     assert np.isfinite(compiled(elbo, broken.model, batch, KEY, 1))
+
+
+def test_a_diverged_fit_returns_its_best_parameters() -> None:
+    away = optax.adam(-0.3)  # uphill
+    model = DeepGP((), Interdomain(scalar(2)), Gaussian())
+    result = fit(model, X, Y, key=KEY, steps=400, progress=False, recipe="paper", optimizer=away)
+    assert result.status == "diverged"
+    batch = Batch(X, Y[:, None, None], None, X.shape[0])
+    bound = float(compiled(elbo, result.model, batch, KEY, 1))
+    assert bound > np.median(result.history[25:])
+    assert result.history[-1] < result.history[0]
 
 
 def test_a_short_fit_without_a_finite_step_does_not_report_ok() -> None:

@@ -88,8 +88,10 @@ def report(
 ) -> None:
     """Write a report: one HTML file with a globe to turn, scores, calibration and what the layers do."""
     check_output(output, force, (".html", ".htm"))
-    models = {path.stem: read_model(path) for path in [model, *(compare or [])]}
-    chosen = models[model.stem]
+    paths = [model, *(compare or [])]
+    alike = len({path.stem for path in paths}) < len(paths)
+    models = {str(path) if alike else path.stem: read_model(path) for path in paths}
+    chosen = next(iter(models.values()))
     found = None if test is None else read_test(test, chosen, as_names(variables), level, as_time(time))
     from rdgp import geo
     from rdgp.plotting import write_report

@@ -75,6 +75,10 @@ class DeepRegressor(base.RegressorMixin, base.BaseEstimator, ABC):
         """Train on inputs X and targets y; a callback (step, bound) that returns True stops training."""
         X, y = validation.validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
         y = np.asarray(y, dtype=np.float64)
+        if self.checkpoint is not None and self.random_state is None:
+            raise ValueError(
+                "checkpoint needs a whole number as random_state, got None; without it no fit can be resumed"
+            )
         seed = int(validation.check_random_state(self.random_state).randint(2**31 - 1))
         result = self._trained(X, y, jax.random.key(seed), callback)
         offset, scale = self._scaling(y)

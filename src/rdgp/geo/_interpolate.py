@@ -67,13 +67,20 @@ def fit(
     further options are those of the estimators.
     """
     shared = {"layers": layers, "samples": hidden_samples, "random_state": seed, "progress": progress, **options}
+    chosen: list[tuple[Observations, tuple[dict[str, Any], ...]]]
     if isinstance(data, Observations):
         names = data.names if variables is None else _names(variables)
         groups = [_some(data, group) for group in _groups(_as_dataset(data), names)]
-        return tuple(_fit_group(found, tuple({} for _ in found.names), shared, callback) for found in groups)
-    names = _names(_data_names(data) if variables is None else variables)
-    chosen = [(group, observations(data, group, level=level, time=time)) for group in _groups(data, names)]
-    return tuple(_fit_group(found, _attributes(data, group), shared, callback) for group, found in chosen)
+        chosen = [(found, tuple({} for _ in found.names)) for found in groups]
+    else:
+        names = _names(_data_names(data) if variables is None else variables)
+        chosen = [
+            (observations(data, group, level=level, time=time), _attributes(data, group))
+            for group in _groups(data, names)
+        ]
+    if len(chosen) > 1 and shared.get("checkpoint") is not None:
+        raise ValueError("a checkpoint is of one fit, and these variables take several; fit them one after the other")
+    return tuple(_fit_group(*own, shared, callback) for own in chosen)
 
 
 def predict(

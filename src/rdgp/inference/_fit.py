@@ -3,9 +3,8 @@
 import time
 import warnings
 from collections.abc import Callable
-from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -27,6 +26,7 @@ from rdgp.core import (
 )
 from rdgp.fields import Field
 from rdgp.inference._bound import Batch, elbo
+from rdgp.inference._checkpoint import Summary, describe_fit, load_state, save_state
 from rdgp.inference._data import Data, batch_of, check_data, first_carriers
 from rdgp.inference._noise import noise_of_all
 from rdgp.inference._recipe import (
@@ -40,7 +40,6 @@ from rdgp.inference._recipe import (
     start_like_the_paper,
     start_shallow,
 )
-from rdgp.io import load_leaves, save_leaves
 from rdgp.likelihoods import Gaussian
 from rdgp.models import DeepGP
 from rdgp.variational import InducingLocations, Interdomain, kmeans
@@ -74,6 +73,8 @@ class _State(NamedTuple):
 
     parameters: Float[Array, "P"]
     kept: Float[Array, "P"]  # the last with a finite bound and gradient
+    best: Float[Array, "P"]  # after the steps with the largest mean bound ...
+    record: Float[Array, ""]  # ... and that mean
     optimizer: PyTree
     step: Int[Array, ""]
     bad: Int[Array, ""]
@@ -162,12 +163,10 @@ class _Plan(NamedTuple):
             return self.optimizer
         return make_optimizer(self.recipe, rates, self.steps)
 
-    def summary(self, data: Data) -> dict[str, Any]:
+    def summary(self, model: DeepGP, data: Data) -> Summary:
         """Return what must agree for one fit to go on where another stopped."""
-        arrays = (data.x, data.y, jax.random.key_data(data.key))
-        digest = sha256(b"".join(np.asarray(array).tobytes() for array in arrays)).hexdigest()[:12]
         numbers = {"steps": self.steps, "samples": self.samples, "batch_size": self.batch_size}
-        return {**numbers, "points": data.x.shape[0], "start": self.recipe.start, "data and key": digest}
+        return {**numbers, "start": self.recipe.start, **describe_fit(model, data)}
 
 
 def _train(
@@ -180,10 +179,11 @@ def _train(
 ) -> FitResult:
     zero = jnp.zeros((), jnp.int32)
     vector = jnp.asarray(to_vector(split_trainable(model)[0]), data.x.dtype)
-    state = _State(vector, vector, plan.chain(1.0).init(vector), zero, zero)
-    history, summary = np.zeros(0), plan.summary(data)
+    worst = jnp.asarray(-jnp.inf, data.x.dtype)
+    state = _State(vector, vector, vector, worst, plan.chain(1.0).init(vector), zero, zero)
+    history, summary = np.zeros(0), plan.summary(model, data)
     if checkpoint is not None and Path(checkpoint).exists():
-        state, history = _resume(state, checkpoint, summary)
+        state, history = load_state(state, checkpoint, summary)
     start = saved = time.monotonic()
     status: Status = "ok"
     pace = _FEW if is_dear(model, data.y.size) else _CHUNK
@@ -192,21 +192,23 @@ def _train(
             while (done := int(state.step)) < plan.steps and status == "ok":
                 count = min(pace, plan.steps - done)
                 moved, bounds = _run(state, model, data, plan, jnp.asarray(count))
-                longer = np.concatenate([history, np.asarray(bounds)[:count]])
-                state, history = moved, longer  # both or none, whenever the user interrupts
+                recent = np.asarray(bounds)[:count]
+                longer = np.concatenate([history, recent])
+                state, history = _with_record(moved, recent), longer  # both or none, whenever the user interrupts
                 bar.update(int(state.step), f"· bound {history[-1]:.5g}")
                 status = _status(state, history, callback)
                 if checkpoint is not None and time.monotonic() - saved > _CHECKPOINT_SECONDS:
-                    _save(state, history, checkpoint, summary)
+                    save_state(state, history, checkpoint, summary)
                     saved = time.monotonic()
         except KeyboardInterrupt:
             status = "stopped"
     if checkpoint is not None:
-        _save(state, history, checkpoint, summary)
+        save_state(state, history, checkpoint, summary)
     failed = int(state.bad) > 0  # at the parameters it ended with the bound is not finite
     status = "nan" if failed and status == "ok" else status
+    chosen = state.best if status == "diverged" else state.kept if failed else state.parameters
     free, rest = split_trainable(model)
-    fitted = eqx.combine(from_vector(free, state.kept if failed else state.parameters), rest)
+    fitted = eqx.combine(from_vector(free, chosen), rest)
     if isinstance(fitted.output, Field):
         fitted = (fitted if plan.batch_size is None else noise_of_all(fitted, data)).with_coordinates(data.x, data.y)
     return FitResult(fitted, history, status, time.monotonic() - start)
@@ -254,7 +256,14 @@ def _updated(
     parameters = jnp.where(good, moved, state.parameters)
     memory = jax.tree.map(lambda new, old: jnp.where(good, new, old), memory, state.optimizer)
     kept = jnp.where(good, state.parameters, state.kept)
-    return _State(parameters, kept, memory, state.step + 1, jnp.where(good, 0, state.bad + 1))
+    step, bad = state.step + 1, jnp.where(good, 0, state.bad + 1)
+    return state._replace(parameters=parameters, kept=kept, optimizer=memory, step=step, bad=bad)
+
+
+def _with_record(state: _State, bounds: Float[np.ndarray, "t"]) -> _State:
+    """Remember the parameters if the last steps had the largest mean bound so far."""
+    mean = jnp.asarray(np.mean(bounds), state.record.dtype)
+    return state._replace(best=state.parameters, record=mean) if mean > state.record else state
 
 
 def _on_spaces(parameters: Float[Array, "P"], template: DeepGP) -> Float[Array, "P"]:
@@ -290,14 +299,3 @@ def _prepared(model: DeepGP, x: Float[Array, "N D"], explicit: bool, key: PRNGKe
         output = Interdomain(field) if spectral else InducingLocations(field, kmeans(field.space, x, 100, key=own))
         model = eqx.tree_at(lambda m: m.output, model, output)
     return eqx.tree_at(lambda m: m.data, model, None, is_leaf=lambda leaf: leaf is None)
-
-
-def _save(state: _State, history: Float[np.ndarray, "T"], path: str | Path, summary: dict[str, Any]) -> None:
-    save_leaves(state, path, extra={"plan": summary, "history": history})
-
-
-def _resume(state: _State, path: str | Path, summary: dict[str, Any]) -> tuple[_State, Float[np.ndarray, "T"]]:
-    state, extra = load_leaves(state, path)
-    if extra.get("plan") != summary:
-        raise ValueError(f"{path} belongs to a fit with {extra.get('plan')}, this one has {summary}; use another file")
-    return state, np.asarray(extra["history"])
