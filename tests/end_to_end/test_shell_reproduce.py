@@ -11,6 +11,10 @@ from rdgp.experiments import Cell, Store, check_claims, draw_figures, read_plan,
 from rdgp.experiments._cells import make_record
 from rdgp.experiments._page import with_section
 from rdgp.experiments._store import as_table
+from rdgp.experiments._tables import pivot, searches, with_places, with_shallow
+
+NUMBERS = ("nlpd", "mse", "cpu_ms", "wall_ms", "spread_and_irregularity", "spread_and_error")
+NUMBERS += ("log10_regret", "log10_regret_of_observed_best", "stuck", "regret")
 
 FIGURES = {
     "synthetic": ["released-mse", "released-nlpd"],
@@ -124,7 +128,7 @@ def rows(experiment: str, shared: dict, every: list[dict]) -> pandas.DataFrame:
     """Return a table of made-up results: settings, then numbers under the name `numbers`."""
     records = []
     for row in every:
-        numbers = {name: row[name] for name in row if name in ("nlpd", "mse", "cpu_ms", "wall_ms", "log10_regret")}
+        numbers = {name: row[name] for name in row if name in NUMBERS}
         settings = {**shared, **{name: value for name, value in row.items() if name not in numbers}}
         records.append(make_record(Cell(experiment, settings).experiment, settings, numbers, None))
     return as_table(records)
@@ -152,6 +156,73 @@ def test_claims_are_computed_from_the_table() -> None:
     claims = check_claims("synthetic", rows("synthetic", shared, every))
     assert [claim.holds for claim in claims[:3]] == [False, False, False]
     assert str(claims[0]).startswith("Deep models are never worse than shallow ones: **does not hold here** — ")
+
+
+def winds(model: str, layers: int, nlpd: float, level: str | int = "surface", month: int = 7) -> dict[str, object]:
+    field, kind = "none" if layers == 1 else "hodge", "locations" if model == "euclidean" else "interdomain"
+    own = {"model": model, "layers": layers, "field": field, "inducing": kind, "level": level, "month": month}
+    return {**own, "nlpd": nlpd, "mse": 0.1, "spread_and_irregularity": 0.1 * layers, "spread_and_error": 0.2}
+
+
+def test_claims_on_winds_compare_the_same_months() -> None:
+    shared = {"source": "bundle", "training": "paper"}
+    every = [winds("residual", 1, -1.0), winds("residual", 2, -1.5)]
+    every += [winds("residual", 1, -1.0, "200"), winds("residual", 2, -1.1, "200")]
+    every += [winds("residual", 2, 9.0, month=1), winds("residual", 1, 9.1, month=1), winds("euclidean", 2, -1.3)]
+    table = rows("wind", shared, every)
+    surface, irregular, baseline = check_claims("wind", table)
+    assert (surface.holds, irregular.holds, baseline.holds) == (True, True, True)
+    assert "surface, bundle, 7, 2: -1.500 against -1.300" in baseline.evidence
+    assert set(draw_figures("wind", table)) == {"nlpd", "mse", "months"}
+    every[-1]["nlpd"], every[3]["nlpd"] = -1.6, -2.5
+    surface, _, baseline = check_claims("wind", rows("wind", shared, every))
+    assert (surface.holds, baseline.holds) == (False, False)
+
+
+def test_levels_may_be_numbers_and_words() -> None:
+    every = [winds("residual", 1, -1.0), winds("residual", 1, -2.0, 500)]
+    table = with_places(with_shallow(rows("wind", {"source": "a", "training": "paper"}, every)))
+    assert list(pivot(table, ["layers"], "place", "nlpd")) == ["layers", "place 500 hPa, a", "place surface, a"]
+
+
+def test_claims_on_tables_and_times() -> None:
+    shared = {"data": "yacht", "layers": 2, "bias": "one"}
+    models = [("euclidean", "none", "locations", -1.0), ("residual", "projected", "interdomain", -0.5)]
+    every = [
+        {"model": model, "field": field, "inducing": kind, "training": "paper", "nlpd": value, "mse": 0.1}
+        for model, field, kind, value in models
+    ]
+    every.append({**every[1], "training": "default", "nlpd": -1.1})
+    accuracy, closing = check_claims("uci", rows("uci", shared, every))
+    assert (accuracy.holds, closing.holds) == (True, True)
+    every[1]["nlpd"], every[2]["nlpd"] = -1.2, -0.9
+    accuracy, closing = check_claims("uci", rows("uci", shared, every))
+    assert (accuracy.holds, closing.holds) == (False, False)
+    times = [("euclidean", 2, 4.0), ("residual", 2, 2.0), ("euclidean", 3, 9.0), ("residual", 3, 3.0)]
+    steps = [{"model": model, "layers": n, "cpu_ms": v, "wall_ms": v} for model, n, v in times]
+    assert check_claims("timing", rows("timing", {"data": "yacht"}, steps))[0].holds
+    steps[2]["cpu_ms"] = 5.0  # still faster, but less so with more layers
+    assert not check_claims("timing", rows("timing", {"data": "yacht"}, steps))[0].holds
+
+
+def test_searches_are_compared_under_the_same_options() -> None:
+    medians = {("shallow", "default"): -2.0, ("shallow then deep", "default"): -2.5, ("random", "default"): -0.5}
+    medians |= {("shallow", "paper"): -1.0, ("shallow then deep", "paper"): -0.9}
+    every = [
+        {"surrogate": name, "options": options, "seed": seed, "log10_regret": value + 0.1 * seed, "stuck": seed == 2}
+        | {"regret": [1.0, 10.0 ** (value + 0.1 * seed)], "log10_regret_of_observed_best": value}
+        for (name, options), value in medians.items()
+        for seed in range(3)
+    ]
+    table = rows("bayesopt", {"target": "irregular", "evaluations": 2}, every)
+    regret, opponents = check_claims("bayesopt", table)
+    assert (regret.holds, opponents.holds) == (False, True)  # with the paper's options the change does not help
+    assert "shallow then deep: median log10 regret -2.40, shallow: -1.90" in regret.evidence
+    assert "irregular: ours at worst -0.80 (shallow then deep, paper's options)" in opponents.evidence
+    summary = searches(table).set_index("method")
+    assert summary.loc["shallow", "after 2"] == "-1.90 (-1.95, -1.85)"
+    assert summary.loc["random", ["runs", "stuck"]].tolist() == [3, 1]
+    assert list(draw_figures("bayesopt", table)) == ["regret"]
 
 
 def test_growth_is_a_power_of_its_cause() -> None:

@@ -5,7 +5,8 @@ is defined here; the tasks call the library as a user would.
 """
 
 from rdgp.experiments._cells import run_cell
-from rdgp.experiments._claims import Claim, check_claims
+from rdgp.experiments._claim import Claim
+from rdgp.experiments._claims import check_claims
 from rdgp.experiments._figures import draw_figures
 from rdgp.experiments._page import write_docs, write_results
 from rdgp.experiments._plans import EXPERIMENTS, PRESETS, Cell, Plan, choose, read_plan

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rdgp.experiments._store import Table
-from rdgp.experiments._tables import means, named, with_shallow
+from rdgp.experiments._tables import means, named, named_searches, with_places, with_shallow
 from rdgp.plotting import draw_displacement, draw_globe, draw_map
 from rdgp.plotting._canvas import INK, SOFT, new_figure, styled
 from rdgp.plotting._diagnostics import CURVES
@@ -42,8 +42,7 @@ def _synthetic(table: Table) -> dict[str, "Figure"]:
 
 
 def _wind(table: Table) -> dict[str, "Figure"]:
-    table = with_shallow(table)
-    table = table.assign(place=[_place(row) for row in table.to_dict("records")])
+    table = with_places(with_shallow(table))
     figures = {
         score: _grid(table, score, panel="place", x="layers", title="Winds under a satellite's track")
         for score in ("nlpd", "mse")
@@ -55,12 +54,6 @@ def _wind(table: Table) -> dict[str, "Figure"]:
         title = "Hodge fields, interdomain variables, month by month"
         figures["months"] = _grid(months, "nlpd", panel="place", x="month", title=title)
     return figures
-
-
-def _place(row: dict[str, Any]) -> str:
-    level = str(row["level"])
-    where = level if level == "surface" else f"{float(level):g} hPa"
-    return f"{where}, {row['source']}"
 
 
 def _uci(table: Table) -> dict[str, "Figure"]:
@@ -88,7 +81,7 @@ def _timing(table: Table) -> dict[str, "Figure"]:
 
 
 def _draw_growth(table: Table) -> "Figure":
-    from rdgp.experiments._claims import growth
+    from rdgp.experiments._claims_timing import growth
 
     curves = growth(table)
     causes = list(dict.fromkeys(cause for cause, _ in curves))
@@ -114,8 +107,8 @@ def _bayesopt(table: Table) -> dict[str, "Figure"]:
     from rdgp.plotting import draw_regret
 
     curves = {
-        str(target): {str(name): list(rows["regret"]) for name, rows in own.groupby("surrogate", sort=False)}
-        for target, own in table.groupby("target", sort=False)
+        str(task): {str(name): list(rows["regret"]) for name, rows in own.groupby("name", sort=False)}
+        for task, own in named_searches(table).groupby("task", sort=False)
     }
     return {"regret": draw_regret(curves, initial=5)}
 
@@ -131,10 +124,10 @@ def _fields(table: Table) -> dict[str, "Figure"]:
                 axes, data = figure.add_subplot(1, len(vectors), index + 1), _gridded(rows[name], ("u", "v"))
                 draw_globe(data, color="speed", view=(35.0, 20.0), title=name, coastline=[], axes=axes)
             figures["vectors"] = figure
-    if "irregular" in rows:
-        title = "The irregular function"
-        data = _gridded(rows["irregular"], ("value",))
-        figures["irregular"] = draw_globe(data, color="value", view=(30.0, 60.0), title=title, coastline=[])
+    for row in table[table["picture"] == "irregular"].to_dict("records"):
+        name = "irregular" if row["target"] == "released" else f"irregular-{row['target']}"
+        title, data = f"The irregular function, as {row['target']}", _gridded(row, ("value",))
+        figures[name] = draw_globe(data, color="value", view=(30.0, 60.0), title=title, coastline=[])
     if "layers" in rows:
         points = _points(rows["layers"])
         figures["layers"] = draw_displacement(points, title="Layers of one draw of a deep prior")

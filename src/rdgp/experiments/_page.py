@@ -12,7 +12,7 @@ from rdgp.experiments._claims import check_claims
 from rdgp.experiments._figures import draw_figures
 from rdgp.experiments._plans import EXPERIMENTS, Plan
 from rdgp.experiments._store import Store, Table, tidy
-from rdgp.experiments._tables import markdown, named, pivot, with_shallow
+from rdgp.experiments._tables import markdown, named, pivot, searches, with_places, with_shallow
 
 _START = """# Reproduction
 
@@ -87,11 +87,12 @@ def _section(plan: Plan, table: Table, pictures: list[str]) -> str:
 
 def _numbers(experiment: str, table: Table) -> list[str]:
     """Return tables of mean scores."""
-    if experiment in ("synthetic", "wind"):
-        table = with_shallow(table)
-        rows, column = (
-            (["target", "name", "layers"], "n") if experiment == "synthetic" else (["name", "layers"], "level")
-        )
+    if experiment == "bayesopt":
+        return ["log10 regret, median (quartiles) over runs:", "", markdown(searches(table)), ""]
+    if experiment == "synthetic":
+        table, rows, column = with_shallow(table), ["target", "name", "layers"], "n"
+    elif experiment == "wind":
+        table, rows, column = with_places(with_shallow(table)), ["name", "layers", "month"], "place"
     elif experiment == "uci":
         table, rows, column = named(table), ["name", "layers"], "data"
     else:

@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
+from importlib.util import find_spec
 from typing import Any
 
 EXPERIMENTS = ("synthetic", "wind", "uci", "timing", "bayesopt", "fields")
@@ -122,6 +123,8 @@ def _missing(need: str | None) -> str | None:
     """Return what is missing for a grid, in words."""
     if need is None:
         return None
+    if need == "botorch":
+        return None if find_spec("botorch") else 'cells that need BoTorch (pip install "rdgp[bench]")'
     variable = _NEEDS[need]
     return None if os.environ.get(variable) else f"cells that need {variable}"
 

@@ -2,10 +2,13 @@
 
 from typing import Any
 
+import numpy as np
+
 from rdgp.core import require
 from rdgp.experiments._store import Table
 
 SCORES = ("nlpd", "mse")
+_OPTIONS = {"default": "", "paper": ", paper's options"}
 
 
 def named(table: Table) -> Table:
@@ -55,6 +58,47 @@ def with_shallow(table: Table) -> Table:
     return require("pandas", "geo").concat(parts, ignore_index=True) if len(deep) else shallow
 
 
+def with_places(table: Table) -> Table:
+    """Add a column `place` that says at what height and from which data winds are."""
+    return table.assign(place=[_place(row) for row in table.to_dict("records")])
+
+
+def _place(row: dict[str, Any]) -> str:
+    level = str(row["level"])
+    return f"{level if level == 'surface' else f'{float(level):g} hPa'}, {row['source']}"
+
+
+def named_searches(table: Table) -> Table:
+    """Add columns to results of searches: `noise`, `task` (target and noise) and `name` (surrogate and options)."""
+    noise = table["noise"].fillna(0.0) if "noise" in table else 0.0
+    found = table.assign(noise=noise)
+    rows = found.to_dict("records")
+    tasks = [f"{row['target']}, noise {row['noise']:g}" if row["noise"] else row["target"] for row in rows]
+    names = [row["surrogate"] + _OPTIONS.get(row["options"], f", {row['options']}") for row in rows]
+    return found.assign(task=tasks, name=names)
+
+
+def searches(table: Table) -> Table:
+    """Return a row for each task and method: median and quartiles of log10 regret, stuck runs, time of an ask."""
+    found = named_searches(table)
+    rows = []
+    for (task, name), own in found.groupby(["task", "name"], sort=False):
+        curves = np.log10(np.stack(own["regret"].tolist()))
+        steps = sorted({step for step in (55, 105, 185, curves.shape[1]) if step <= curves.shape[1]})
+        row = {"task": task, "method": name, "runs": len(own)}
+        row |= {f"after {step}": _quartiles(curves[:, step - 1]) for step in steps}
+        row |= {"of the best observed": _quartiles(own["log10_regret_of_observed_best"])}
+        row |= {"stuck": int(own["stuck"].sum()) if own["target"].iloc[0] == "irregular" else ""}
+        late = own["ask_seconds"].median() if "ask_seconds" in own else np.nan
+        rows.append({**row, "CPU s of a late ask": f"{late:.2f}" if late == late else ""})
+    return require("pandas", "geo").DataFrame(rows).fillna("")
+
+
+def _quartiles(values: Any) -> str:
+    low, middle, high = np.quantile(np.asarray(values, float), [0.25, 0.5, 0.75])
+    return f"{middle:.2f} ({low:.2f}, {high:.2f})"
+
+
 def means(table: Table, by: list[str], scores: tuple[str, ...] = SCORES) -> Table:
     """Return mean, deviation and number of runs of scores, a row for each combination of some columns."""
     grouped = table.groupby(by, sort=False, dropna=False)
@@ -91,6 +135,6 @@ def pivot(table: Table, rows: list[str], column: str, score: str) -> Table:
     wide = summary.assign(text=texts).pivot_table(
         index=rows, columns=column, values="text", aggfunc="first", sort=False
     )
-    wide = wide[sorted(wide.columns)]
+    wide = wide[sorted(wide.columns, key=lambda value: (isinstance(value, str), value))]
     wide.columns = [f"{column} {value}" for value in wide.columns]
     return wide.reset_index().fillna("")
