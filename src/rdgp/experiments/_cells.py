@@ -1,5 +1,6 @@
 """Run one cell; what workers import. JAX is not imported before a task needs it."""
 
+import sys
 import time
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -20,6 +21,12 @@ def find_task(experiment: str) -> Task:
             raise ValueError(f"experiment must be one of {', '.join(EXPERIMENTS)}, got {experiment!r}")
         module, name = f"rdgp.experiments._{experiment}", "run"
     return getattr(import_module(module), name)
+
+
+def forget_programs() -> None:
+    """Free what JAX has compiled in this process, which would fill the memory over many kinds of cells."""
+    if "jax" in sys.modules:
+        sys.modules["jax"].clear_caches()
 
 
 def run_cell(experiment: str, settings: Settings) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from rdgp.experiments._plans import Settings
 from rdgp.inference import FitResult, fit
+from rdgp.inference._recipe import NEARLY_DETERMINISTIC
 from rdgp.likelihoods import Gaussian
 from rdgp.metrics import calibration_curve, mse, nlpd
 from rdgp.models import DeepGP, Prediction, deep_gp, euclidean_deep_gp
@@ -17,7 +18,6 @@ from rdgp.spaces import Space
 from rdgp.variational import InducingLocations, Interdomain, kmeans
 
 _WIDTH = {"hodge": 2}  # inducing variables of a location; else one for each scalar function
-_NEARLY_DETERMINISTIC = 0.01
 _LEVEL = 0.9
 
 
@@ -70,7 +70,7 @@ def _with_locations(base: DeepGP, settings: Settings, x: np.ndarray, field: str)
     hidden = int(settings.get("num_hidden", count)) // _WIDTH.get(field, 1)
     key, points = jax.random.key(0), jnp.asarray(x)
     inside = kmeans(base.space, points, hidden if base.hidden else 1, key=key)
-    families = [InducingLocations(layer.field, inside, deviation=_NEARLY_DETERMINISTIC) for layer in base.hidden]
+    families = [InducingLocations(layer.field, inside, deviation=NEARLY_DETERMINISTIC) for layer in base.hidden]
     last = InducingLocations(base.integrated_field, kmeans(base.space, points, count, key=key))
     return DeepGP(tuple(families), last, Gaussian(0.1), constant_mean=base.mean is not None)
 
@@ -79,7 +79,7 @@ def _with_tail(base: DeepGP, tail: int, variances: Any) -> DeepGP:
     """Return a model whose last levels have only variances, learned or those of the prior."""
     if not tail:
         return base
-    hidden = [Interdomain(layer.field, tail, variances, deviation=_NEARLY_DETERMINISTIC) for layer in base.hidden]
+    hidden = [Interdomain(layer.field, tail, variances, deviation=NEARLY_DETERMINISTIC) for layer in base.hidden]
     return DeepGP(tuple(hidden), Interdomain(base.integrated_field, tail, variances), Gaussian(0.1))
 
 

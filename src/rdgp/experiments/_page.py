@@ -1,7 +1,6 @@
 """The page `reproduction.md`: figures beside what the paper says, claims with numbers, machine time."""
 
-import os
-import secrets
+import io
 import tomllib
 from collections.abc import Mapping
 from importlib import resources
@@ -13,6 +12,7 @@ from rdgp.experiments._figures import draw_figures
 from rdgp.experiments._plans import EXPERIMENTS, Plan
 from rdgp.experiments._store import Store, Table, tidy
 from rdgp.experiments._tables import markdown, named, pivot, searches, with_places, with_shallow
+from rdgp.io._file import write_atomically
 
 _START = """# Reproduction
 
@@ -37,7 +37,7 @@ def write_docs(store: Store, plan: Plan, docs: Path) -> Path:
     paths = _write(plan.experiment, table, folder, plan.experiment)
     pictures = [path.name for path in paths if path.suffix == ".png"]
     text = page.read_text(encoding="utf-8") if page.exists() else _START
-    _replace(page, with_section(text, plan.experiment, _section(plan, table, pictures)))
+    write_atomically(page, with_section(text, plan.experiment, _section(plan, table, pictures)).encode())
     return page
 
 
@@ -61,12 +61,12 @@ def _write(experiment: str, table: Table, folder: Path, name: str) -> list[Path]
     paths = []
     if experiment != "fields":  # whose numbers are pictures
         paths.append(folder / f"{name}.csv")
-        _replace(paths[-1], tidy(table).to_csv(index=False, float_format="%.6g"))
+        write_atomically(paths[-1], tidy(table).to_csv(index=False, float_format="%.6g").encode())
     for picture, figure in draw_figures(experiment, table).items():
         paths.append(folder / f"{name}-{picture}.png")
-        temporary = paths[-1].with_name(f".{secrets.token_hex(8)}.png")
-        figure.savefig(temporary, dpi=90)
-        os.replace(temporary, paths[-1])
+        content = io.BytesIO()
+        figure.savefig(content, format="png", dpi=90)
+        write_atomically(paths[-1], content.getvalue())
     return paths
 
 
@@ -115,12 +115,3 @@ def _time(plan: Plan, table: Table) -> str:
 def _words(experiment: str) -> Mapping[str, Any]:
     text = (resources.files("rdgp.experiments") / "plans" / f"{experiment}.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)["words"]
-
-
-def _replace(path: Path, text: str) -> None:
-    temporary = path.with_name(f".{secrets.token_hex(8)}{path.suffix}")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)

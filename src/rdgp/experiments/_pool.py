@@ -8,12 +8,11 @@ import json
 import multiprocessing
 import os
 import signal
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 
-from rdgp.experiments._cells import make_record, run_cell
+from rdgp.experiments._cells import forget_programs, make_record, run_cell
 from rdgp.experiments._plans import Cell
 from rdgp.experiments._store import Record
 
@@ -137,10 +136,8 @@ def _work(connection: Connection) -> None:
             order = json.loads(connection.recv_bytes())
         except (EOFError, OSError):
             return
-        if order["group"] != group and "jax" in sys.modules:
-            import jax
-
-            jax.clear_caches()  # programs of other cells would fill the memory
+        if order["group"] != group:
+            forget_programs()
         group = order["group"]
         record = run_cell(order["experiment"], order["settings"])
         with suppress(BrokenPipeError):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rdgp.experiments._cells import run_cell
+from rdgp.experiments._cells import forget_programs, run_cell
 from rdgp.experiments._plans import Cell
 from rdgp.experiments._pool import one_thread_each, run_in_processes
 from rdgp.experiments._store import Record, Store
@@ -83,7 +83,9 @@ def _source(cells: list[Cell], workers: int | None, dask: str | None, say: Calla
 
 def _run_here(cells: Sequence[Cell]) -> Finished:
     with one_thread_each():  # which XLA heeds if nothing has been computed yet
-        for cell in cells:
+        for i, cell in enumerate(cells):
+            if i > 0 and cell.group != cells[i - 1].group:
+                forget_programs()
             yield cell, run_cell(cell.experiment, cell.settings)
 
 

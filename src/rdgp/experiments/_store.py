@@ -1,14 +1,13 @@
 """The results folder: one small file for each finished cell."""
 
 import json
-import os
-import secrets
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from rdgp.core import require
 from rdgp.experiments._plans import Cell
+from rdgp.io._file import write_atomically
 
 Record = dict[str, Any]
 Table = Any  # a DataFrame of pandas, which has no types
@@ -31,12 +30,7 @@ class Store:
         """Keep the record of a cell."""
         path = self.path(cell)
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{secrets.token_hex(8)}.json")
-        try:
-            temporary.write_text(json.dumps(dict(record), allow_nan=False) + "\n", encoding="utf-8")
-            os.replace(temporary, path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        write_atomically(path, (json.dumps(dict(record), allow_nan=False) + "\n").encode())
 
     def read(self, cell: Cell) -> Record | None:
         """Return the record of a cell, None if there is none, or raise if it is damaged."""

@@ -10,9 +10,8 @@ from rdgp.experiments import _uci
 from rdgp.experiments._cells import Numbers
 from rdgp.experiments._models import Split, build, precision, train
 from rdgp.experiments._plans import Settings
+from rdgp.inference._fit import CHUNK
 from rdgp.spaces import Euclidean, Space, Sphere
-
-_CHUNK = 25  # steps between two calls of the callback
 
 
 def run(settings: Settings) -> Numbers:
@@ -25,7 +24,7 @@ def run(settings: Settings) -> Numbers:
         started = watch.now()
         options: dict[str, Any] = {"samples": int(settings["samples"]), "callback": watch}
         train(build(space, chosen, split.x), split, chosen, **options)
-    wall, cpu = np.diff(watch.times, axis=0).T * 1e3 / _CHUNK
+    wall, cpu = np.diff(watch.times, axis=0).T * 1e3 / CHUNK
     first = np.subtract(watch.times[0], started)
     return {
         "cpu_ms": cpu.mean(),

@@ -49,7 +49,7 @@ _COARSE = 1e-4  # share of noise in the variance of the observations below which
 Status = Literal["ok", "nan", "diverged", "stopped"]
 Callback = Callable[[int, float], bool | None]
 
-_CHUNK = 25  # steps between looks at the clock, the callback and the checkpoint ...
+CHUNK = 25  # steps between looks at the clock, the callback and the checkpoint ...
 _FEW = 2  # ... where each takes seconds
 _PATIENCE = 20  # steps in a row without a finite gradient before training gives up
 _CHECKPOINT_SECONDS = 30.0
@@ -186,7 +186,7 @@ def _train(
         state, history = load_state(state, checkpoint, summary)
     start = saved = time.monotonic()
     status: Status = "ok"
-    pace = _FEW if is_dear(model, data.y.size) else _CHUNK
+    pace = _FEW if is_dear(model, data.y.size) else CHUNK
     with Progress("fit", plan.steps, enabled=progress) as bar:
         try:
             while (done := int(state.step)) < plan.steps and status == "ok":
@@ -233,7 +233,7 @@ def _run(state: _State, model: DeepGP, data: Data, plan: _Plan, count: Int[Array
         value, gradient = jax.value_and_grad(loss)(state.parameters, batch, key_draws)
         return _updated(state, value, gradient, optimizer, model), bounds.at[i].set(-value)
 
-    return jax.lax.fori_loop(0, count, body, (state, jnp.zeros(_CHUNK, data.x.dtype)))
+    return jax.lax.fori_loop(0, count, body, (state, jnp.zeros(CHUNK, data.x.dtype)))
 
 
 def _model(template: DeepGP, parameters: Float[Array, "P"]) -> DeepGP:
@@ -283,9 +283,9 @@ def _on_spaces(parameters: Float[Array, "P"], template: DeepGP) -> Float[Array, 
 def _status(state: _State, history: Float[np.ndarray, "T"], callback: Callback | None) -> Status:
     if int(state.bad) >= _PATIENCE:
         return "nan"
-    recent, first = history[-_CHUNK:], history[:_CHUNK]
+    recent, first = history[-CHUNK:], history[:CHUNK]
     spread = np.nanmax(first) - np.nanmin(first) + np.abs(np.nanmedian(first)) if np.isfinite(first).any() else np.inf
-    if history.size > 2 * _CHUNK and np.nanmedian(recent) < np.nanmin(first) - 10.0 * spread:
+    if history.size > 2 * CHUNK and np.nanmedian(recent) < np.nanmin(first) - 10.0 * spread:
         return "diverged"
     return "stopped" if callback is not None and callback(history.size, float(history[-1])) else "ok"
 

@@ -22,7 +22,7 @@ from rdgp.variational import Variational, WhitenedGaussian
 RecipeName = Literal["default", "quick", "paper"]
 
 
-_NEARLY_DETERMINISTIC = 0.01
+NEARLY_DETERMINISTIC = 0.01  # deviation of hidden inducing variables where the paper's recipe starts
 _ENOUGH = 1500  # observed numbers from which the kernel is learned before training ...
 _PLENTY = 20_000  # ... and where a step costs no more than in proportion to them
 _PART = 4096  # points whose features are held at once
@@ -144,7 +144,7 @@ def start_like_the_paper(model: DeepGP) -> DeepGP:
     hidden layers start nearly deterministic, those of the output at their prior.
     """
     share = 1e-4 / max(len(model.hidden), 1)
-    hidden = tuple(_reset(layer, share, _NEARLY_DETERMINISTIC) for layer in model.hidden)
+    hidden = tuple(_reset(layer, share, NEARLY_DETERMINISTIC) for layer in model.hidden)
     model = eqx.tree_at(lambda m: m.hidden, model, hidden)
     if model.output is not None:
         model = eqx.tree_at(lambda m: m.output, model, _reset(model.output, 1.0, 1.0))

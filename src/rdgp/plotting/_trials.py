@@ -8,8 +8,6 @@ from jaxtyping import Bool, Float
 from rdgp.core import Numbers
 from rdgp.spaces import Box, Product, Rotations, Space, Sphere, Torus
 
-STATES = ("pending", "done", "failed")
-
 
 class Trials(NamedTuple):
     """Points of a space and their values in the order of the trials; NaN where there is none."""
