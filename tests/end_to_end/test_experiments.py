@@ -126,7 +126,8 @@ def test_processes_and_one_that_dies(tmp_path: Path) -> None:
     assert str(os.getpid()) not in {number for own in runs.values() for number in own}
 
 
-def test_interruption_and_resumption(tmp_path: Path) -> None:
+@pytest.mark.parametrize("workers", [1, 2])
+def test_interruption_and_resumption(tmp_path: Path, workers: int) -> None:
     store, work = Store(tmp_path), cells(list(range(1, 7)), sleep=0.4)
     told: list[str] = []
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
@@ -137,13 +138,13 @@ def test_interruption_and_resumption(tmp_path: Path) -> None:
             os.kill(os.getpid(), signal.SIGINT)
 
     try:
-        report = run(work, store, workers=1, say=interrupt)
+        report = run(work, store, workers=workers, say=interrupt)
     finally:
         signal.signal(signal.SIGINT, before)
     assert report.interrupted
     assert 0 < report.done < 6
     assert report.left == 6 - report.done
-    again = run(work, store, workers=1, say=QUIET.append)
+    again = run(work, store, workers=workers, say=QUIET.append)
     assert (again.kept, again.done, again.interrupted) == (report.done, report.left, False)
 
 
