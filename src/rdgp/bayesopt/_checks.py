@@ -33,8 +33,7 @@ def check_settings(space: Space, settings: Mapping[str, Any]) -> dict[str, Any]:
     counted = {**settings, **{name: check_count(settings[name], name, least) for name, least in counts.items()}}
     if settings["surrogate"] == "deep" and has_walls(space):
         raise ValueError(f'surrogate="deep" needs a space without walls, got {space}; use surrogate="shallow"')
-    shallow = settings["surrogate"] == "shallow" or has_walls(space)
-    if settings["switch_at"] is not None and (shallow or _is_shallow_preset(settings)):
+    if settings["switch_at"] is not None and (named_surrogate(settings) == "shallow" or has_walls(space)):
         raise ValueError(
             'switch_at needs a deep surrogate to change to: surrogate="auto" or "deep" on a space without walls, '
             'and not preset="materngabo"; leave it out'
@@ -42,8 +41,10 @@ def check_settings(space: Space, settings: Mapping[str, Any]) -> dict[str, Any]:
     return counted
 
 
-def _is_shallow_preset(settings: Mapping[str, Any]) -> bool:
-    return settings["preset"] == "materngabo" and settings["surrogate"] == "auto"
+def named_surrogate(settings: Mapping[str, Any]) -> SurrogateName:
+    """Return the surrogate that was named, by itself or by a preset."""
+    surrogate: SurrogateName = settings["surrogate"]
+    return "shallow" if settings["preset"] == "materngabo" and surrogate == "auto" else surrogate
 
 
 def check_value(y: Any) -> float | None:

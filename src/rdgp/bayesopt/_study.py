@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
-from rdgp.bayesopt._checks import check_noise, check_point, check_settings, check_value
+from rdgp.bayesopt._checks import check_noise, check_point, check_settings, check_value, named_surrogate
 from rdgp.bayesopt._engine import Engine, Fit, Memory, acquisition_at
 from rdgp.bayesopt._file import (
     Lock,
@@ -81,7 +81,7 @@ class Study:
         options = preset_options(preset, space.dim)
         chosen = {name: settings[name] for name in ("field", "inducing", "layers")}
         options = options._replace(**{name: value for name, value in chosen.items() if value is not None})
-        self.surrogate: SurrogateName = "shallow" if preset == "materngabo" and surrogate == "auto" else surrogate
+        self.surrogate = named_surrogate(settings)
         self.switch_at: int | None = settings["switch_at"]
         if preset == "paper" and surrogate == "auto" and self.switch_at is None and not has_walls(space):
             self.switch_at = _PAPER_SWITCH

@@ -135,6 +135,6 @@ def pivot(table: Table, rows: list[str], column: str, score: str) -> Table:
     wide = summary.assign(text=texts).pivot_table(
         index=rows, columns=column, values="text", aggfunc="first", sort=False
     )
-    wide = wide[sorted(wide.columns, key=lambda value: (isinstance(value, str), value))]
+    wide = wide[sorted(wide.columns)]
     wide.columns = [f"{column} {value}" for value in wide.columns]
     return wide.reset_index().fillna("")
