@@ -193,6 +193,22 @@ def test_variance_of_a_learned_tail_follows_the_spectrum(name: str) -> None:
     np.testing.assert_allclose(facts(q).covariance, expected * shape, atol=1e-9)
 
 
+@pytest.mark.parametrize("name", ["scalar", "hodge"])
+def test_draws_follow_the_variances_of_a_learned_tail(name: str) -> None:
+    """The normal numbers of the tail are multiplied by its deviations, so a log variance counts half of the weight."""
+    q = perturbed(FAMILIES["tail"](name))
+    normal = jnp.asarray(np.random.default_rng(0).normal(size=q.num_normals))
+    weight, slope = jax.value_and_grad(lambda raw: _tail_weight(q, raw, normal))(q.tails[0].raw)
+    np.testing.assert_allclose(np.sum(slope), 0.5 * weight, rtol=1e-9)
+
+
+def _tail_weight(q: Interdomain, raw: jax.Array, normal: jax.Array) -> jax.Array:
+    """Return the sum of all drawn weights of the tail."""
+    weights = eqx.tree_at(lambda own: own.tails[0].raw, q, raw).weights(normal)
+    pairs = zip(q.field.latents, weights, strict=True)
+    return sum(jnp.sum(w[:, latent.levels() >= latent.levels().max() + 1 - q.tail]) for latent, w in pairs)
+
+
 @pytest.mark.parametrize("space", [Product(SPHERE, Circle()), Torus(2), Rotations()], ids=str)
 def test_every_part_of_a_hodge_field_has_its_own_tail(space: Space) -> None:
     names = {"harmonic": ROUGH} if space != Rotations() else {}

@@ -27,12 +27,12 @@ from rdgp.models import DeepGP
 from rdgp.optimize import Minima
 from rdgp.spaces import Space
 
-_NEAR = 48  # points that the surrogate of the region of trust sees
+_NEAR, _NEAR_IF_NOISY = 6, 48  # points that the surrogate of a region of trust sees: per dimension, and in all
+_NOISY = 0.01  # variance of noise, over that of all values, above which so many more points are seen
 _FEW_FAILURES = 3  # before the probability of failure steers the search
 _NOISY_DRAWS = 16
 _FAR_CANDIDATES = 1024
 _LOCAL_SIZES = (256, 256, 16, 20)
-_VALLEY = 10  # the best of them, whose directions are the axes of its coordinates
 _PILE = 0.05  # points of the region of trust nearer than this to a better one are left out elsewhere
 _REFIT = 32  # share of new observations that call for another fit of the global surrogate
 _HELD_OUT = 5  # every so many observations are held out when deep and shallow are compared
@@ -105,19 +105,24 @@ class Engine:
         self.deep: DeepGP | None = None
         self.sizes = (options.random, options.around, options.restarts, options.evaluations)
 
-    def scaled(self, data: Data, size: int | None = None) -> tuple[Scaling, Observed]:
+    def scaling(self, data: Data) -> Scaling:
+        """Choose how values are scaled."""
+        return Scaling.of(data.y, self.sign, standardize=self.options.standardize, bend=self.options.bend)
+
+    def observed(self, data: Data, scaling: Scaling, size: int | None = None) -> Observed:
         """Scale the values and pad the data."""
-        scaling = Scaling.of(data.y, self.sign, standardize=self.options.standardize, bend=self.options.bend)
         noise = data.noise * np.square(scaling.slope(data.y))
-        return scaling, padded(data.x, scaling.forward(data.y), noise, data.pending, size)
+        return padded(data.x, scaling.forward(data.y), noise, data.pending, size)
 
     def fit(self, data: Data, memory: Memory, key: PRNGKeyArray, *, deep: bool, whole: bool = False) -> Fit:
-        """Fit a surrogate; the shallow one to thinned data, on which it is conditioned too unless on the `whole`."""
-        scaling, observed = self.scaled(data.thinned(self.sign))
-        shallow = with_parameters(self.shallow, _fitted("shallow", self.shallow, observed, memory, len(data.y)))
-        if deep or whole:
-            scaling, observed = self.scaled(data)
-        return Fit(self._deepened(shallow, observed, key) if deep else shallow, scaling, observed)
+        """Fit a surrogate to thinned data, to be conditioned on them or, for predictions, on the `whole`."""
+        thinned = data.thinned(self.sign)
+        scaling = self.scaling(thinned)
+        observed = self.observed(thinned, scaling)
+        model = with_parameters(self.shallow, _fitted("shallow", self.shallow, observed, memory, len(data.y)))
+        if deep:
+            model = self._deepened(model, observed, key)
+        return Fit(model, scaling, self.observed(data, scaling) if whole else observed)
 
     def _deepened(self, shallow: DeepGP, observed: Observed, key: PRNGKeyArray) -> DeepGP:
         if self.deep is None:
@@ -166,13 +171,15 @@ class Engine:
         every = np.concatenate([data.x, data.pending])
         stacked = filled(every, bucket(len(every)))
         flat = np.asarray(_flatten(self.space, here, stacked), float)[: len(every)] / radius
-        near = np.argsort(np.linalg.norm(flat[: len(data.x)], axis=1), kind="stable")[:_NEAR]
-        valley = flat[near[np.argsort(self.sign * data.y[near], kind="stable")[:_VALLEY]]]
+        count = self._neighbors(data, memory)
+        near = np.argsort(np.linalg.norm(flat[: len(data.x)], axis=1), kind="stable")[:count]
+        valley = flat[near[np.argsort(self.sign * data.y[near], kind="stable")[: count // 2]]]
         axes = np.linalg.eigh(valley.T @ valley)[1]
         seen, pending = flat[: len(data.x)] @ axes, flat[len(data.x) :] @ axes
-        closest = np.argsort(np.linalg.norm(pending, axis=1), kind="stable")[: SMALLEST - _NEAR]
+        closest = np.argsort(np.linalg.norm(pending, axis=1), kind="stable")[: SMALLEST - count]
         there = Data(seen[near], data.y[near], data.noise[near], pending[closest], flat[:0], data.local[near])
-        scaling, observed = self.scaled(there)
+        scaling = self.scaling(there)
+        observed = self.observed(there, scaling)
         posterior = self._near(observed, memory, len(data.y), key)
         best = int(np.argmin(self.sign * data.y))
         if center != best:
@@ -183,8 +190,16 @@ class Engine:
         candidates = candidates_of(self.cube, np.zeros(self.space.dim), key, _LOCAL_SIZES)
         found = search(self.cube, jnp.asarray(False), posterior, votes, candidates, _LOCAL_SIZES)
         points = _unflatten(self.space, here, jnp.asarray(radius * _sorted(found) @ axes.T, float))
-        spread = self.scaled(data)[0].scale
+        spread = self.scaling(data).scale
         return np.asarray(points, float), float(np.log(scaling.scale / spread) - np.min(np.asarray(found.values)))
+
+    def _neighbors(self, data: Data, memory: Memory) -> int:
+        """Return how many points the surrogate of a region of trust sees: few show the shape, many average noise."""
+        parameters = memory.start("shallow", shallow_starts(self.shallow).shape[1])
+        fitted = self.shallow if parameters is None else with_parameters(self.shallow, parameters)
+        known = float(np.mean(data.noise)) / self.scaling(data).scale ** 2
+        noisy = float(fitted.noise_variance) + known > _NOISY
+        return _NEAR_IF_NOISY if noisy else min(_NEAR * self.space.dim, _NEAR_IF_NOISY)
 
     def _near(self, observed: Observed, memory: Memory, count: int, key: PRNGKeyArray) -> Posterior:
         """Fit the surrogate of a region of trust and condition it."""
@@ -200,8 +215,10 @@ class Engine:
 
     def prefers_deep(self, data: Data, memory: Memory, key: PRNGKeyArray) -> bool:
         """Tell whether the deep surrogate predicts held-out observations better than the shallow one."""
+        data = data.thinned(self.sign)
         kept = np.arange(len(data.y)) % _HELD_OUT != _HELD_OUT - 1
-        _, observed = self.scaled(data._replace(pending=data.pending[:0]), bucket(len(data.y) + len(data.pending)))
+        size = bucket(len(data.y) + len(data.pending))
+        observed = self.observed(data._replace(pending=data.pending[:0]), self.scaling(data), size)
         mask = jnp.asarray(np.concatenate([kept, np.zeros(observed.x.shape[0] - kept.size, bool)]))
         training = observed._replace(seen=mask)
         shallow = with_parameters(self.shallow, _fitted("shallow", self.shallow, training, Memory(memory.content), -1))

@@ -93,17 +93,25 @@ class Turns(NamedTuple):
     def _candidates(
         self, origin: Origin, trials: Sequence[Trial], memory: Memory, key: PRNGKeyArray
     ) -> tuple[Float[np.ndarray, "R D"], Origin]:
-        """Return candidates of a source, the best first; one that promises next to nothing gives its turn away."""
+        """Return candidates of a source, the best first.
+
+        One that promises next to nothing gives its turn away: to exploration early on, later to the best region.
+        """
         data, regions = self.data(trials), self._regions(trials)
         if origin == "global":
             fit = self.engine.fit(data, memory, key, deep=self.is_deep(trials, memory, key))
             return self.engine.propose(fit, data, data.x[regions[0].best], key), origin
-        if origin in ("local", "rival"):
-            chosen = regions[:1] if origin == "local" else [r for r in regions[1:] if not r.settled]
-            found = [self.engine.propose_near(data, memory, *region, key) for region in chosen]
+        late = len(data.y) >= _LATE_FROM
+        if origin == "rival":
+            rivals = [region for region in regions[1:] if not region.settled]
+            found = [self.engine.propose_near(data, memory, *region, key) for region in rivals]
             candidates, promise = max(found, key=lambda pair: pair[1], default=(data.x, -np.inf))
-            if promise > _NEGLIGIBLE or (origin == "local" and len(data.y) >= _LATE_FROM):
+            if promise > _NEGLIGIBLE:
                 return candidates, origin
+        if origin == "local" or (origin == "rival" and late):
+            candidates, promise = self.engine.propose_near(data, memory, *regions[0], key)
+            if late or promise > _NEGLIGIBLE:
+                return candidates, "local"
         return self.engine.propose_far(data, key), "explore"
 
     def _regions(self, trials: Sequence[Trial]) -> list[Region]:

@@ -123,7 +123,7 @@ class Interdomain(Variational):
         in_head = _in_head(latent.levels(), self.tail)
         head, rest = np.flatnonzero(in_head), np.flatnonzero(~in_head)
         result = normal.at[:, head].set(block.sample(normal[:, head]))
-        return result.at[:, rest].multiply(jnp.sqrt(self._tail_variances(i, latent)))
+        return result.at[:, rest].multiply(jnp.sqrt(self._tail_variances(i, latent)), unique_indices=True)
 
     def draw(self, *, key: PRNGKeyArray) -> FieldDraw:
         """Draw one function."""
