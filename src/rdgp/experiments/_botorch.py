@@ -54,7 +54,7 @@ class Angles:
         return z
 
 
-CHARTS: dict[str, Callable[[Space], Ambient | Angles]] = {"BoTorch, ambient": Ambient, "BoTorch, angles": Angles}
+CHARTS: dict[str, Callable[[Space], Ambient | Angles]] = {"BoTorch (ambient)": Ambient, "BoTorch (angles)": Angles}
 
 
 class Searcher:
