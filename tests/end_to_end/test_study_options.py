@@ -1,10 +1,14 @@
 """Studies ask good points with every acquisition and surrogate, and on products with walls."""
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from rdgp.bayesopt import Study
+from rdgp.bayesopt._engine import Data, Engine
+from rdgp.bayesopt._models import parameters_of
 from rdgp.spaces import Box, Circle, Product, Rotations, Space, Sphere
 
 pytestmark = pytest.mark.xdist_group("study")
@@ -79,3 +83,31 @@ def test_a_point_out_of_turn_is_not_booked_as_a_step_of_its_region(monkeypatch: 
     candidates = np.tile(crowded, (3, 1))  # nothing is asked where an evaluation failed
     monkeypatch.setattr(type(study._turns), "_candidates", lambda *_: (candidates, "local"))
     assert study.ask().origin == "explore"
+
+
+@pytest.mark.parametrize(("count", "origin"), [(58, "explore"), (66, "local")])
+def test_idle_rivals_give_their_turn_away(count: int, origin: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Early on to exploration, later to the region of the best point, however little that promises."""
+    study = told(Circle(), count, surrogate="shallow")
+    asked = []
+
+    def propose_near(_: object, data: Data, __: object, center: int, *___: object) -> tuple[np.ndarray, float]:
+        asked.append(center)
+        return np.array([[0.6, 0.8]]), -20.0
+
+    monkeypatch.setattr(Engine, "propose_near", propose_near)
+    assert study.ask().origin == origin
+    assert (int(np.argmin([trial.y for trial in study.trials[:count]])) in asked) == (origin == "local")
+
+
+@pytest.mark.parametrize(("noise", "count"), [(0.0, 12), (0.05, 48)])
+def test_regions_of_trust_see_more_points_of_noisy_values(noise: float, count: int) -> None:
+    study = told(Sphere(2), 20, surrogate="shallow")
+    data = study._turns.data(study.trials)
+    engine, memory = study._engine, study._memory
+    assert engine.neighbors(data._replace(noise=np.full(20, noise)), memory) == count
+    if not noise:  # nobody knows it, but the last fit found it
+        noisy = jnp.log(jnp.asarray(0.1)) - jnp.log(engine.shallow.noise_variance)
+        moved = eqx.tree_at(lambda m: m.likelihood._noise_variance.raw, engine.shallow, replace_fn=lambda r: r + noisy)
+        memory.keep("shallow", parameters_of(moved), 20)
+        assert engine.neighbors(data, memory) == 48

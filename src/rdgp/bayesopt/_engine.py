@@ -171,7 +171,7 @@ class Engine:
         every = np.concatenate([data.x, data.pending])
         stacked = filled(every, bucket(len(every)))
         flat = np.asarray(_flatten(self.space, here, stacked), float)[: len(every)] / radius
-        count = self._neighbors(data, memory)
+        count = self.neighbors(data, memory)
         near = np.argsort(np.linalg.norm(flat[: len(data.x)], axis=1), kind="stable")[:count]
         valley = flat[near[np.argsort(self.sign * data.y[near], kind="stable")[: count // 2]]]
         axes = np.linalg.eigh(valley.T @ valley)[1]
@@ -193,7 +193,7 @@ class Engine:
         spread = self.scaling(data).scale
         return np.asarray(points, float), float(np.log(scaling.scale / spread) - np.min(np.asarray(found.values)))
 
-    def _neighbors(self, data: Data, memory: Memory) -> int:
+    def neighbors(self, data: Data, memory: Memory) -> int:
         """Return how many points the surrogate of a region of trust sees: few show the shape, many average noise."""
         parameters = memory.start("shallow", shallow_starts(self.shallow).shape[1])
         fitted = self.shallow if parameters is None else with_parameters(self.shallow, parameters)
