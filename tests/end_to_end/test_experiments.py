@@ -61,6 +61,7 @@ def test_only_keeps_the_cells_asked_for() -> None:
     plan = expand(TASK, "smoke", [{"n": [1, 2, 3], "seed": [0, 1]}, {"n": 4, "word": "a", "seed": 0}])
     assert len(choose(plan, ["n=1,2", "seed=1"]).cells) == 2
     assert len(choose(plan, ["word=a"]).cells) == 1
+    assert len(choose(plan, ["word=", "seed=0"]).cells) == 3
     for text, message in (("n", "such as layers=2"), ("m=1", "there are n, seed, word"), ("n=7", "there are 1, 2, 3")):
         with pytest.raises(ValueError, match=message):
             choose(plan, [text])

@@ -25,7 +25,8 @@ def reproduce(
     ] = None,
     dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler, such as tcp://host:8786.")] = None,
     only: Annotated[
-        list[str] | None, typer.Option("--only", help="Cells with a setting: layers=2 or n=100,400. Repeat to narrow.")
+        list[str] | None,
+        typer.Option("--only", help="Cells with a setting: layers=2, n=100,400 or (none) noise=. Repeat to narrow."),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List the cells and how long they may take.")] = False,
     results: Annotated[Path, typer.Option(help="Folder of results.")] = Path("results"),

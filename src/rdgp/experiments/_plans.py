@@ -85,21 +85,21 @@ def expand(experiment: str, preset: str, grids: Sequence[Mapping[str, Any]]) -> 
 
 
 def choose(plan: Plan, only: Sequence[str]) -> Plan:
-    """Keep the cells that have all the given settings: texts such as n=400 or n=100,400."""
+    """Keep the cells that have all the given settings: texts such as n=400, n=100,400 or, for cells without it, n=."""
     cells = plan.cells
     for text in only:
         name, equal, values = text.partition("=")
         if not equal:
             raise ValueError(f"--only takes a setting and its value, such as layers=2, got {text!r}")
-        known = dict.fromkeys(_text(cell.settings[name]) for cell in plan.cells if name in cell.settings)
-        if not known:
+        known = dict.fromkeys(_text(cell.settings.get(name, "")) for cell in plan.cells)
+        if list(known) == [""]:
             names = dict.fromkeys(name for cell in plan.cells for name in cell.settings)
             raise ValueError(f"no cell has a setting {name}; there are {', '.join(names)}")
         asked = values.split(",")
         for value in asked:
             if value not in known:
-                raise ValueError(f"no cell has {name}={value}; there are {', '.join(known)}")
-        cells = tuple(cell for cell in cells if name in cell.settings and _text(cell.settings[name]) in asked)
+                raise ValueError(f"no cell has {name}={value}; there are {', '.join(filter(None, known))}")
+        cells = tuple(cell for cell in cells if _text(cell.settings.get(name, "")) in asked)
     return Plan(plan.experiment, plan.preset, cells, plan.left_out)
 
 
