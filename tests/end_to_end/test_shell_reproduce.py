@@ -11,7 +11,7 @@ from rdgp.experiments import Cell, Store, check_claims, draw_figures, read_plan,
 from rdgp.experiments._cells import make_record
 from rdgp.experiments._page import with_section
 from rdgp.experiments._store import as_table
-from rdgp.experiments._tables import pivot, searches, with_places, with_shallow
+from rdgp.experiments._tables import pivot, searches, steps, with_places, with_shallow
 
 NUMBERS = ("nlpd", "mse", "cpu_ms", "wall_ms", "spread_and_irregularity", "spread_and_error")
 NUMBERS += ("log10_regret", "log10_regret_of_observed_best", "stuck", "regret")
@@ -199,10 +199,12 @@ def test_claims_on_tables_and_times() -> None:
     accuracy, closing = check_claims("uci", rows("uci", shared, every))
     assert (accuracy.holds, closing.holds) == (False, False)
     times = [("euclidean", 2, 4.0), ("residual", 2, 2.0), ("euclidean", 3, 9.0), ("residual", 3, 3.0)]
-    steps = [{"model": model, "layers": n, "cpu_ms": v, "wall_ms": v} for model, n, v in times]
-    assert check_claims("timing", rows("timing", {"data": "yacht"}, steps))[0].holds
-    steps[2]["cpu_ms"] = 5.0  # still faster, but less so with more layers
-    assert not check_claims("timing", rows("timing", {"data": "yacht"}, steps))[0].holds
+    every = [{"model": model, "layers": n, "cpu_ms": v, "wall_ms": 2 * v} for model, n, v in times]
+    table = rows("timing", {"data": "yacht"}, every)
+    assert check_claims("timing", table)[0].holds
+    assert steps(table)["Euclidean layers, CPU (wall) ms"].tolist() == ["4 (8)", "9 (18)"]
+    every[2]["cpu_ms"] = 5.0  # still faster, but less so with more layers
+    assert not check_claims("timing", rows("timing", {"data": "yacht"}, every))[0].holds
 
 
 def test_searches_are_compared_under_the_same_options() -> None:

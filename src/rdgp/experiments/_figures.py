@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rdgp.experiments._store import Table
-from rdgp.experiments._tables import means, named, named_searches, with_places, with_shallow
+from rdgp.experiments._tables import means, named, named_searches, with_kinds, with_places, with_shallow
 from rdgp.plotting import draw_displacement, draw_globe, draw_map
 from rdgp.plotting._canvas import INK, SOFT, new_figure, styled
 from rdgp.plotting._diagnostics import CURVES
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _COLORS = (*CURVES, INK, "#3aa0a8", "#a05a9c", SOFT)
-_LABELS = {"nlpd": "NLPD", "mse": "MSE", "wall_ms": "milliseconds of a step", "cpu_ms": "CPU milliseconds of a step"}
-_LOGARITHMIC = ("mse", "wall_ms", "cpu_ms")
+_LABELS = {"nlpd": "NLPD", "mse": "MSE", "cpu_ms": "CPU milliseconds of a step"}
+_LOGARITHMIC = ("mse", "cpu_ms")
 
 
 def draw_figures(experiment: str, table: Table) -> dict[str, "Figure"]:
@@ -65,7 +65,7 @@ def _uci(table: Table) -> dict[str, "Figure"]:
 
 
 def _timing(table: Table) -> dict[str, "Figure"]:
-    table = table.assign(name=np.where(table["model"] == "euclidean", "Euclidean layers", "residual layers"))
+    table = with_kinds(table)
     figures = {}
     sets = table[table["data"] != "random"]
     if len(sets):
@@ -73,7 +73,7 @@ def _timing(table: Table) -> dict[str, "Figure"]:
             f"{d}, d = {k}, B = {b}" for d, k, b in zip(sets["data"], sets["inputs"], sets["points"], strict=True)
         ]
         title = "A training step"
-        figures["steps"] = _grid(sets.assign(panel=panels), "wall_ms", panel="panel", x="layers", title=title)
+        figures["steps"] = _grid(sets.assign(panel=panels), "cpu_ms", panel="panel", x="layers", title=title)
     growth = table[table["data"] == "random"]
     if len(growth):
         figures["growth"] = _draw_growth(growth)

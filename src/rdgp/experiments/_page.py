@@ -11,7 +11,7 @@ from rdgp.experiments._claims import check_claims
 from rdgp.experiments._figures import draw_figures
 from rdgp.experiments._plans import EXPERIMENTS, Plan
 from rdgp.experiments._store import Store, Table, tidy
-from rdgp.experiments._tables import markdown, named, pivot, searches, with_places, with_shallow
+from rdgp.experiments._tables import markdown, named, pivot, searches, steps, with_places, with_shallow
 from rdgp.io._file import write_atomically
 
 _START = """# Reproduction
@@ -89,6 +89,8 @@ def _numbers(experiment: str, table: Table) -> list[str]:
     """Return tables of mean scores."""
     if experiment == "bayesopt":
         return ["log10 regret, median (quartiles) over runs:", "", markdown(searches(table)), ""]
+    if experiment == "timing":
+        return ["A training step:", "", markdown(steps(table)), ""]
     if experiment == "synthetic":
         table, rows, column = with_shallow(table), ["target", "name", "layers"], "n"
     elif experiment == "wind":

@@ -68,6 +68,22 @@ def _place(row: dict[str, Any]) -> str:
     return f"{level if level == 'surface' else f'{float(level):g} hPa'}, {row['source']}"
 
 
+def with_kinds(table: Table) -> Table:
+    """Add a column `name` that tells residual from Euclidean layers."""
+    return table.assign(name=np.where(table["model"] == "euclidean", "Euclidean layers", "residual layers"))
+
+
+def steps(table: Table) -> Table:
+    """Return a row for each data set and depth: milliseconds of a step, by processor and by clock."""
+    sets = with_kinds(table[table["data"] != "random"])
+    rows = []
+    for (data, layers), own in sets.groupby(["data", "layers"], sort=False):
+        times = own.groupby("name")[["cpu_ms", "wall_ms"]].mean()
+        texts = {f"{name}, CPU (wall) ms": f"{cpu:.0f} ({wall:.0f})" for name, cpu, wall in times.itertuples()}
+        rows.append({"data": data, "layers": layers, **texts})
+    return require("pandas", "geo").DataFrame(rows).fillna("")
+
+
 def named_searches(table: Table) -> Table:
     """Add columns to results of searches: `noise`, `task` (target and noise) and `name` (surrogate and options)."""
     noise = table["noise"].fillna(0.0) if "noise" in table else 0.0
