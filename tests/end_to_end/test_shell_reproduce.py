@@ -158,6 +158,15 @@ def test_claims_are_computed_from_the_table() -> None:
     assert str(claims[0]).startswith("Deep models are never worse than shallow ones: **does not hold here** — ")
 
 
+def test_the_tail_is_judged_when_all_kinds_are_there() -> None:
+    shared = {"target": "released", "model": "residual", "training": "paper", "mse": 0.1, "n": 400, "layers": 2}
+    shared |= {"field": "hodge", "inducing": "interdomain"}
+    every = [{"nlpd": -1.0}, {"nlpd": -0.8, "tail": 3, "tail_variances": "fixed"}]
+    assert check_claims("synthetic", rows("synthetic", shared, every))[3].holds is None
+    every.append({"nlpd": -1.1, "tail": 3, "tail_variances": "learned"})
+    assert check_claims("synthetic", rows("synthetic", shared, every))[3].holds
+
+
 def winds(model: str, layers: int, nlpd: float, level: str | int = "surface", month: int = 7) -> dict[str, object]:
     field, kind = "none" if layers == 1 else "hodge", "locations" if model == "euclidean" else "interdomain"
     own = {"model": model, "layers": layers, "field": field, "inducing": kind, "level": level, "month": month}

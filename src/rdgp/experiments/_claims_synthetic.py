@@ -84,7 +84,7 @@ def tail(table: Table) -> Claim:
     ]
     kinds = np.where(found["tail"] == 0, "K = M", np.where(found["tail_variances"] == "fixed", "none", "learned"))
     wide = found.assign(kind=kinds).pivot_table(index=keys, columns="kind", values="nlpd").dropna()
-    if not len(wide):
+    if not len(wide) or not {"K = M", "none", "learned"} <= set(wide):
         return Claim(statement, None, "")
     lines = [
         f"N = {key[1]}, {key[2]} layers: {row['K = M']:.3f} with K = M, {row['none']:.3f} without the tail, "
