@@ -101,7 +101,8 @@ def _numbers(experiment: str, table: Table) -> list[str]:
         return []
     lines = []
     for score in ("nlpd", "mse"):
-        wide = pivot(table.sort_values("layers", kind="stable"), rows, column, score)
+        order = [name for name in ("layers", "month") if name in rows]
+        wide = pivot(table.sort_values(order, kind="stable"), rows, column, score)
         lines += [f"{score.upper()}, mean ± deviation over runs:", "", markdown(wide), ""]
     return lines
 
