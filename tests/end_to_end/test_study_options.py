@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from rdgp.bayesopt import Study
-from rdgp.bayesopt._engine import Data, Engine
+from rdgp.bayesopt._engine import Engine
 from rdgp.bayesopt._models import parameters_of
+from rdgp.bayesopt._region import Region
 from rdgp.spaces import Box, Circle, Product, Rotations, Space, Sphere
 
 pytestmark = pytest.mark.xdist_group("study")
@@ -91,8 +92,8 @@ def test_idle_rivals_give_their_turn_away(count: int, origin: str, monkeypatch: 
     study = told(Circle(), count, surrogate="shallow")
     asked = []
 
-    def propose_near(_: object, data: Data, __: object, center: int, *___: object) -> tuple[np.ndarray, float]:
-        asked.append(center)
+    def propose_near(_: object, __: object, ___: object, region: Region, *____: object) -> tuple[np.ndarray, float]:
+        asked.append(region.best)
         return np.array([[0.6, 0.8]]), -20.0
 
     monkeypatch.setattr(Engine, "propose_near", propose_near)
@@ -106,8 +107,16 @@ def test_regions_of_trust_see_more_points_of_noisy_values(noise: float, count: i
     data = study._turns.data(study.trials)
     engine, memory = study._engine, study._memory
     assert engine.neighbors(data._replace(noise=np.full(20, noise)), memory) == count
-    if not noise:  # nobody knows it, but the last fit found it
-        noisy = jnp.log(jnp.asarray(0.1)) - jnp.log(engine.shallow.noise_variance)
-        moved = eqx.tree_at(lambda m: m.likelihood._noise_variance.raw, engine.shallow, replace_fn=lambda r: r + noisy)
-        memory.keep("shallow", parameters_of(moved), 20)
-        assert engine.neighbors(data, memory) == 48
+
+
+@pytest.mark.parametrize(
+    ("name", "variance", "noisy"), [("shallow", 0.02, True), ("local", 0.02, False), ("local", 0.5, True)]
+)
+def test_noise_nobody_told_is_found_by_the_last_fits(name: str, variance: float, noisy: bool) -> None:
+    study = told(Sphere(2), 20, surrogate="shallow")
+    engine = study._engine
+    model = engine.shallow if name == "shallow" else engine.local
+    raw = jnp.log(jnp.asarray(variance)) - jnp.log(model.noise_variance)
+    moved = eqx.tree_at(lambda m: m.likelihood._noise_variance.raw, model, replace_fn=lambda own: own + raw)
+    study._memory.keep(name, parameters_of(moved), 20)
+    assert engine.is_noisy(study._turns.data(study.trials), study._memory) == noisy

@@ -14,12 +14,14 @@ from rdgp.bayesopt._models import (
     fit_shallow,
     local_model,
     on_top_of,
+    parameters_of,
     shallow_model,
     shallow_starts,
     with_parameters,
 )
 from rdgp.bayesopt._options import AcquisitionName, Options
 from rdgp.bayesopt._posterior import SMALLEST, Observed, Posterior, bucket, condition, filled, padded
+from rdgp.bayesopt._region import Region
 from rdgp.bayesopt._scaling import Scaling
 from rdgp.bayesopt._search import Votes, candidates_of, log_acquisition, search, search_draw
 from rdgp.core import compiled
@@ -28,7 +30,7 @@ from rdgp.optimize import Minima
 from rdgp.spaces import Space
 
 _NEAR, _NEAR_IF_NOISY = 6, 48  # points that the surrogate of a region of trust sees: per dimension, and in all
-_NOISY = 0.01  # variance of noise, over that of all values, above which so many more points are seen
+_NOISY, _NOISY_NEAR = 0.01, 0.3  # variance of noise that matters, over that of all values and of those in a region
 _FEW_FAILURES = 3  # before the probability of failure steers the search
 _NOISY_DRAWS = 16
 _FAR_CANDIDATES = 1024
@@ -160,13 +162,14 @@ class Engine:
         return _sorted(found)
 
     def propose_near(
-        self, data: Data, memory: Memory, center: int, radius: float, key: PRNGKeyArray
+        self, data: Data, memory: Memory, region: Region, key: PRNGKeyArray
     ) -> tuple[Float[np.ndarray, "R D"], float]:
         """Return candidates from the region of trust around an observation, the best first, and how promising it is.
 
         Coordinates are turned along the valley in which the better points nearby lie: its direction has a lengthscale
         of its own. Promise is the log of the expected improvement on the best of all values, over their spread.
         """
+        center, radius = region.best, region.radius
         here = jnp.asarray(data.x[center], float)
         every = np.concatenate([data.x, data.pending])
         stacked = filled(every, bucket(len(every)))
@@ -193,13 +196,15 @@ class Engine:
         spread = self.scaling(data).scale
         return np.asarray(points, float), float(np.log(scaling.scale / spread) - np.min(np.asarray(found.values)))
 
+    def is_noisy(self, data: Data, memory: Memory) -> bool:
+        """Tell whether noise matters: as told, or as the last fits of the global or of a local surrogate found it."""
+        told = float(np.mean(data.noise)) / self.scaling(data).scale ** 2
+        everywhere = _noise_of("shallow", self.shallow, memory)
+        return told + everywhere > _NOISY or _noise_of("local", self.local, memory) > _NOISY_NEAR
+
     def neighbors(self, data: Data, memory: Memory) -> int:
         """Return how many points the surrogate of a region of trust sees: few show the shape, many average noise."""
-        parameters = memory.start("shallow", shallow_starts(self.shallow).shape[1])
-        fitted = self.shallow if parameters is None else with_parameters(self.shallow, parameters)
-        known = float(np.mean(data.noise)) / self.scaling(data).scale ** 2
-        noisy = float(fitted.noise_variance) + known > _NOISY
-        return _NEAR_IF_NOISY if noisy else min(_NEAR * self.space.dim, _NEAR_IF_NOISY)
+        return _NEAR_IF_NOISY if self.is_noisy(data, memory) else min(_NEAR * self.space.dim, _NEAR_IF_NOISY)
 
     def _near(self, observed: Observed, memory: Memory, count: int, key: PRNGKeyArray) -> Posterior:
         """Fit the surrogate of a region of trust and condition it."""
@@ -247,6 +252,12 @@ def _fitted(
     if count >= 0:
         memory.keep(name, found, count)
     return found
+
+
+def _noise_of(name: str, model: DeepGP, memory: Memory) -> float:
+    """Return the variance of the noise that the last fit of a surrogate found."""
+    parameters = memory.start(name, parameters_of(model).size)
+    return 0.0 if parameters is None else float(with_parameters(model, parameters).noise_variance)
 
 
 def _nearest_distance(space: Space, x: Float[Array, "R D"], tried: Float[Array, "N D"]) -> Float[Array, "R"]:

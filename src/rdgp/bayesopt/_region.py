@@ -28,10 +28,11 @@ class Step(NamedTuple):
 
 
 class Region(NamedTuple):
-    """Its center, by number, and its radius."""
+    """Its center, by number, its radius, and how many steps in a row have failed."""
 
     best: int
     radius: float
+    failures: int = 0
 
     @property
     def settled(self) -> bool:
@@ -39,8 +40,11 @@ class Region(NamedTuple):
         return self.radius < _SETTLED
 
 
-def follow(space: Space, steps: Sequence[Step]) -> list[Region]:
-    """Replay all evaluations, values to be minimised, and return the regions, that around the best point first."""
+def follow(space: Space, steps: Sequence[Step], *, noisy: bool = False) -> list[Region]:
+    """Replay all evaluations, values to be minimised, and return the regions, that around the best point first.
+
+    With noise, which makes steps fail however small the region is, one that has shrunk sixteenfold begins anew.
+    """
     x, values = np.stack([step.x for step in steps]), np.array([step.value for step in steps])
     apart = np.stack([chords(space, x, point) for point in x])
     neighbors = _Neighbors(values, 2 * space.dim)
@@ -48,6 +52,7 @@ def follow(space: Space, steps: Sequence[Step]) -> list[Region]:
     for i, step in enumerate(steps):
         if i and step.origin in ("local", "rival"):
             regions = _after_step(space, regions, i, values, apart, incumbent=step.origin == "local")
+            regions = [_anew(space, region) for region in regions] if noisy else regions
         regions = [_moved(region, i, values, apart) for region in regions]
         neighbors.add(apart[i, :i])
         best = int(np.argmin(values[: i + 1]))
@@ -93,10 +98,16 @@ def _after_step(
     """Resize the region that had asked for a point: the first one, or the nearest of the others."""
     others = range(1, len(regions))
     which = 0 if incumbent or not others else min(others, key=lambda j: float(apart[i, regions[j].best]))
-    best, radius = regions[which]
+    best, radius, failures = regions[which]
     better = bool(values[i] < values[best])
     radius = _resized(space, radius, float(apart[i, best]) if better else None)
-    return [*regions[:which], Region(i if better else best, radius), *regions[which + 1 :]]
+    region = Region(i, radius) if better else Region(best, radius, failures + 1)
+    return [*regions[:which], region, *regions[which + 1 :]]
+
+
+def _anew(space: Space, region: Region) -> Region:
+    """Return a region with its first radius if it has shrunk sixteenfold since its last success."""
+    return Region(region.best, _RIVAL) if region.failures >= 4 * (space.dim + 1) else region
 
 
 def _moved(region: Region, i: int, values: Float[np.ndarray, "n"], apart: Float[np.ndarray, "n n"]) -> Region:

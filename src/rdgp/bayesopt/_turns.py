@@ -97,28 +97,29 @@ class Turns(NamedTuple):
 
         One that promises next to nothing gives its turn away: to exploration early on, later to the best region.
         """
-        data, regions = self.data(trials), self._regions(trials)
+        data = self.data(trials)
+        regions = self._regions(trials, noisy=self.engine.is_noisy(data, memory))
         if origin == "global":
             fit = self.engine.fit(data, memory, key, deep=self.is_deep(trials, memory, key))
             return self.engine.propose(fit, data, data.x[regions[0].best], key), origin
         late = len(data.y) >= _LATE_FROM
         if origin == "rival":
             rivals = [region for region in regions[1:] if not region.settled]
-            found = [self.engine.propose_near(data, memory, *region, key) for region in rivals]
+            found = [self.engine.propose_near(data, memory, region, key) for region in rivals]
             candidates, promise = max(found, key=lambda pair: pair[1], default=(data.x, -np.inf))
             if promise > _NEGLIGIBLE:
                 return candidates, origin
         if origin == "local" or (origin == "rival" and late):
-            candidates, promise = self.engine.propose_near(data, memory, *regions[0], key)
+            candidates, promise = self.engine.propose_near(data, memory, regions[0], key)
             if late or promise > _NEGLIGIBLE:
                 return candidates, "local"
         return self.engine.propose_far(data, key), "explore"
 
-    def _regions(self, trials: Sequence[Trial]) -> list[Region]:
+    def _regions(self, trials: Sequence[Trial], *, noisy: bool) -> list[Region]:
         """Return the regions of trust, centers by their numbers among the observations."""
         done, sign = [trial for trial in trials if trial.state == "done"], self.engine.sign
         steps = [Step(self.inner.inward(t.x), sign * float(t.y or 0.0), t.origin) for t in done]
-        return follow(self.inner.space, steps)
+        return follow(self.inner.space, steps, noisy=noisy)
 
     def _untried(
         self, candidates: Float[np.ndarray, "R D"], data: Data, key: PRNGKeyArray, apart: float
