@@ -258,6 +258,10 @@ def test_the_region_of_trust_shrinks_grows_and_moves() -> None:
     step = np.array([np.sin(0.3), 0.0, np.cos(0.3)])
     assert follow(SPACE, [*steps, Step(step, 0.5, "local")])[0].radius == pytest.approx(0.5)
     assert follow(SPACE, [*steps * 4, Step(far, 0.0, "global")])[0][:2] == (12, 0.5)
+    failed = [steps[0], *[Step(near, 2.0, "local")] * 12]
+    assert follow(SPACE, failed)[0].radius == pytest.approx(0.5 / 16)
+    assert follow(SPACE, failed, noisy=True)[0].radius == pytest.approx(0.25)
+    assert follow(SPACE, failed[:-1], noisy=True) == follow(SPACE, failed[:-1])
 
 
 def test_every_valley_of_the_data_has_a_region() -> None:
