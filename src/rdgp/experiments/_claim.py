@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from rdgp.experiments._store import Table
 
-EQUAL = 0.02  # nats within which two mean NLPDs count as equal
+EQUAL = 0.02  # within which two mean NLPDs in nats, or medians of log10 regret, count as equal
 HODGE, EUCLIDEAN = "hodge + interdomain", "Euclidean layers"
 
 

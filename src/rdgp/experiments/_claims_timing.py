@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rdgp.experiments._claim import Claim
+from rdgp.experiments._claim import EQUAL, Claim
 from rdgp.experiments._store import Table
 from rdgp.experiments._tables import named_searches
 
@@ -63,7 +63,7 @@ def regret(table: Table) -> Claim:
     pairs = [(name, name.replace("shallow then deep", "shallow")) for name in wide.index if "shallow then deep" in name]
     pairs = [(deep, shallow) for deep, shallow in pairs if shallow in wide.index]
     lines = [f"{deep}: median log10 regret {wide[deep]:.2f}, {shallow}: {wide[shallow]:.2f}" for deep, shallow in pairs]
-    holds = all(wide[deep] < wide[shallow] for deep, shallow in pairs) if pairs else None
+    holds = all(wide[deep] < wide[shallow] - EQUAL for deep, shallow in pairs) if pairs else None
     return Claim(statement, holds, "; ".join(lines))
 
 
