@@ -18,9 +18,10 @@ from rdgp.spaces import Space
 _APART = 1e-6  # two evaluations are at least so far apart
 _AWAY = 0.02  # and so far from failed ones
 _SPREAD = 0.5  # of the mean distance of neighbors: so far are points of the acquisition from earlier ones
-_NEGLIGIBLE = -6.9  # log of an improvement, over the spread of all values, that is not worth an evaluation early on
+_NEGLIGIBLE = -6.9  # log of an improvement, over the spread of all values, that is hardly worth an evaluation
 _NUM_INITIAL, _ATTEMPTS = 16, 20  # candidates for a random point, and how often to draw others
-_LATE_FROM = 60  # observations from which points come from the late cycle instead of the early one
+_LATE_FROM = 60  # observations from which points come from the late cycle instead of the early one ...
+_STANDS_OUT = 6.0  # ... or how far the best is below the median, over the spread of points not asked for by a region
 _EARLY: tuple[Origin, ...] = ("global", "explore", "rival", "local")
 _LATE: tuple[Origin, ...] = ("global", "local", "rival", "local", "explore", "local", "rival", "local")
 _COMPARE_FROM, _COMPARE_EVERY = 30, 10  # observations between comparisons of deep and shallow
@@ -68,7 +69,7 @@ class Turns(NamedTuple):
     ) -> tuple[Float[np.ndarray, "D"], Origin]:
         """Return a point of the inner space and where it comes from."""
         data = self.data(trials)
-        origin = self._origin(len(trials), len(data.y))
+        origin = self._origin(len(trials), data)
         if origin == "initial":
             candidates = np.asarray(self.inner.space.random(_NUM_INITIAL, key=key), float)
         else:
@@ -83,26 +84,34 @@ class Turns(NamedTuple):
         """Whether points come from regions of trust and from far away between those of the acquisition."""
         return self.engine.options.local
 
-    def _origin(self, number: int, count: int) -> Origin:
-        if number < self.num_initial or count < 2:
+    def _origin(self, number: int, data: Data) -> Origin:
+        if number < self.num_initial or len(data.y) < 2:
             return "initial"
         if not self._several:
             return "global"
-        return _EARLY[number % len(_EARLY)] if count < _LATE_FROM else _LATE[number % len(_LATE)]
+        cycle = _LATE if self._is_late(data) else _EARLY
+        return cycle[number % len(cycle)]
+
+    def _is_late(self, data: Data) -> bool:
+        """Tell whether to refine rather than to explore: after many observations, or once one stands out from all."""
+        scaling = self.engine.scaling(data._replace(y=data.y[~data.local]))
+        depth = scaling.center - float(np.min(self.engine.sign * data.y))
+        return len(data.y) >= _LATE_FROM or depth > _STANDS_OUT * scaling.scale
 
     def _candidates(
         self, origin: Origin, trials: Sequence[Trial], memory: Memory, key: PRNGKeyArray
     ) -> tuple[Float[np.ndarray, "R D"], Origin]:
         """Return candidates of a source, the best first.
 
-        One that promises next to nothing gives its turn away: to exploration early on, later to the best region.
+        One that promises next to nothing gives its turn away: rivals late in the search to the best region, the best
+        region late in the search every second time, and all others to exploration.
         """
         data = self.data(trials)
         regions = self._regions(trials, noisy=self.engine.is_noisy(data, memory))
         if origin == "global":
             fit = self.engine.fit(data, memory, key, deep=self.is_deep(trials, memory, key))
             return self.engine.propose(fit, data, data.x[regions[0].best], key), origin
-        late = len(data.y) >= _LATE_FROM
+        late = self._is_late(data)
         if origin == "rival":
             rivals = [region for region in regions[1:] if not region.settled]
             found = [self.engine.propose_near(data, memory, region, key) for region in rivals]
@@ -111,7 +120,7 @@ class Turns(NamedTuple):
                 return candidates, origin
         if origin == "local" or (origin == "rival" and late):
             candidates, promise = self.engine.propose_near(data, memory, regions[0], key)
-            if late or promise > _NEGLIGIBLE:
+            if promise > _NEGLIGIBLE or (late and trials[-1].origin != "local"):
                 return candidates, "local"
         return self.engine.propose_far(data, key), "explore"
 

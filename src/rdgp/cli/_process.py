@@ -55,7 +55,7 @@ def _keep_compilations() -> None:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
     folder = cache / "rdgp" / f"compiled-{_processor()}"
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(folder))
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # XLA warns of every program that comes from the cache
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # XLA complains of every program that comes from the cache
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
 
 
