@@ -1,5 +1,7 @@
 """Studies ask good points with every acquisition and surrogate, and on products with walls."""
 
+import itertools
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -99,6 +101,30 @@ def test_idle_rivals_give_their_turn_away(count: int, origin: str, monkeypatch: 
     monkeypatch.setattr(Engine, "propose_near", propose_near)
     assert study.ask().origin == origin
     assert (int(np.argmin([trial.y for trial in study.trials[:count]])) in asked) == (origin == "local")
+
+
+def test_a_best_region_that_promises_nothing_shares_its_turns_with_exploration(monkeypatch: pytest.MonkeyPatch) -> None:
+    study = told(Circle(), 65, surrogate="shallow")
+    rows = iter(np.asarray(Circle().random(40, key=jax.random.key(9)), float))
+    monkeypatch.setattr(Engine, "propose_near", lambda *_: (next(rows)[None], -20.0))
+    monkeypatch.setattr(Engine, "propose", lambda *_: next(rows)[None])
+    origins = []
+    for _ in range(16):
+        trial = study.ask()
+        study.tell(trial, 5.0)
+        origins.append(trial.origin)
+    assert origins.count("local") in (6, 7, 8)
+    assert origins.count("explore") in (6, 7, 8)
+    assert all("local" != a or b != "local" for a, b in itertools.pairwise(origins))
+
+
+@pytest.mark.parametrize(("depth", "late"), [(3.0, False), (9.0, True)])
+def test_a_point_that_stands_out_ends_the_early_cycle(depth: float, late: bool) -> None:
+    study = told(Sphere(2), 20, surrogate="shallow")
+    values = np.array([trial.y for trial in study.trials])
+    low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
+    study.tell(np.array([0.6, 0.8, 0.0]), middle - depth * (high - low) / 1.35)
+    assert study._turns._is_late(study._turns.data(study.trials)) == late
 
 
 @pytest.mark.parametrize(("noise", "count"), [(0.0, 12), (0.05, 48)])
