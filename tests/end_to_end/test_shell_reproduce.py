@@ -1,6 +1,7 @@
 """`rdgp reproduce`: all experiments at the smallest preset, and the manners of the command."""
 
 import json
+import re
 from pathlib import Path
 
 import pandas
@@ -72,7 +73,7 @@ def test_a_dry_run_lists_cells(tmp_path: Path, capsys: pytest.CaptureFixture[str
     *lines, last = capsys.readouterr().out.splitlines()
     assert len(lines) == 6
     assert all("n=400 model=exact" in line for line in lines)
-    assert last.startswith("6 cells, 0 done; about 0:")
+    assert re.fullmatch(r"6 cells, 0 done; about \d+:\d\d of CPU time, \d+:\d\d with 2 workers", last)
     assert last.endswith("with 2 workers")
     assert not list(tmp_path.iterdir())
 

@@ -115,7 +115,7 @@ def test_a_best_region_that_promises_nothing_shares_its_turns_with_exploration(m
         origins.append(trial.origin)
     assert origins.count("local") in (6, 7, 8)
     assert origins.count("explore") in (6, 7, 8)
-    assert all("local" != a or b != "local" for a, b in itertools.pairwise(origins))
+    assert all(a != "local" or b != "local" for a, b in itertools.pairwise(origins))
 
 
 @pytest.mark.parametrize(("depth", "late"), [(3.0, False), (9.0, True)])
