@@ -119,8 +119,15 @@ def test_a_point_that_stands_out_ends_the_early_cycle(depth: float, late: bool) 
     study = told(Sphere(2), 20, surrogate="shallow")
     values = np.array([trial.y for trial in study.trials])
     low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
-    study.tell(np.array([0.6, 0.8, 0.0]), middle - depth * (high - low) / 1.35)
-    assert study._turns._is_late(study._turns.data(study.trials)) == late
+    best = middle - depth * (high - low) / 1.35
+    data = study._turns.data(study.trials)
+    assert not study._turns._is_late(data)
+    pile = 30  # points of a region of trust do not count among the others
+    rows = np.tile(data.x[:1], (pile, 1))
+    local = np.append(data.local, np.ones(pile, bool))
+    noise = np.zeros(20 + pile)
+    piled = data._replace(x=np.concatenate([data.x, rows]), y=np.append(values, [best] * pile), noise=noise, local=local)
+    assert study._turns._is_late(piled) == late
 
 
 @pytest.mark.parametrize(("noise", "count"), [(0.0, 12), (0.05, 48)])
