@@ -1,6 +1,6 @@
-"""Foundations shared by every room.
+"""Foundations shared by every subpackage.
 
-Dimension letters used in shapes: N points, D ambient dimension, d intrinsic dimension, M features, K levels,
+Dimension letters used in shapes: N points, D ambient dimension, d intrinsic dimension, M features, K levels (distinct eigenvalues),
 S samples, P outputs.
 """
 
@@ -27,6 +27,8 @@ from rdgp.core._linalg import (
 )
 from rdgp.core._parameters import (
     Parameter,
+    Parametric,
+    format_value,
     from_vector,
     log_prior,
     positive_parameters,
@@ -37,6 +39,7 @@ from rdgp.core._precision import as_here, in_double
 from rdgp.core._priors import Gamma, LogNormal, Prior
 from rdgp.core._progress import Progress
 from rdgp.core._random import standard_normal
+from rdgp.core._registry import class_of, register, tag_of
 from rdgp.core._safe import angle_over_sine, normalize, safe_norm, stumpff
 from rdgp.core._types import Numbers
 
@@ -45,6 +48,7 @@ __all__ = [
     "LogNormal",
     "Numbers",
     "Parameter",
+    "Parametric",
     "Prior",
     "Progress",
     "angle_over_sine",
@@ -56,8 +60,10 @@ __all__ = [
     "check_last_axis",
     "check_same_shape",
     "check_size",
+    "class_of",
     "compiled",
     "compiled_quickly",
+    "format_value",
     "from_vector",
     "in_double",
     "inverse_from_cholesky",
@@ -68,6 +74,7 @@ __all__ = [
     "orthogonal_complement",
     "outer_last_axis",
     "positive_parameters",
+    "register",
     "require",
     "safe_norm",
     "small_product",
@@ -76,5 +83,6 @@ __all__ = [
     "square_root",
     "standard_normal",
     "stumpff",
+    "tag_of",
     "to_vector",
 ]

@@ -1,4 +1,4 @@
-"""Compilation at the doors of the library."""
+"""Compilation at the interfaces of the library."""
 
 from collections.abc import Callable
 from functools import lru_cache, wraps
@@ -12,14 +12,21 @@ from rdgp.core._checks import is_concrete
 
 F = TypeVar("F", bound=Callable[..., Any])
 _QUICK = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 1}
+_KEPT = 12  # shapes of arguments for which a large function stays compiled
 
 
-@eqx.filter_jit
 def compiled(function: Callable[..., Any], *arguments: Any) -> Any:
     """Run a function compiled as a whole, once for each structure and shape of its arguments.
 
-    Called op by op, every small operation would be compiled and dispatched on its own.
+    Called op by op, every small operation would be compiled and dispatched on its own. Inside another compilation the
+    function is taken as it is.
     """
+    traced = any(not is_concrete(leaf) for leaf in jax.tree.leaves(arguments))
+    return function(*arguments) if traced else _compiled(function, *arguments)
+
+
+@eqx.filter_jit
+def _compiled(function: Callable[..., Any], *arguments: Any) -> Any:
     return function(*arguments)
 
 
@@ -27,7 +34,8 @@ def compiled_quickly(function: F) -> F:
     """Compile a large function that spends its time in products and factorizations.
 
     On CPUs options halve the time of compilation and leave that of a run as it is. They are refused inside another
-    compilation, which then takes the function as it is.
+    compilation, which then takes the function as it is. An XLA executable of this size holds tens of megabytes, so only
+    those of the last shapes are kept.
     """
 
     @lru_cache
@@ -37,7 +45,12 @@ def compiled_quickly(function: F) -> F:
 
     @wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
-        outermost = is_concrete(jnp.zeros(()))
-        return on(jax.default_backend())(*arguments, **named) if outermost else function(*arguments, **named)
+        if not is_concrete(jnp.zeros(())):
+            return function(*arguments, **named)
+        jitted = on(jax.default_backend())
+        result = jitted(*arguments, **named)
+        if jitted._cached._cache_size() > _KEPT:  # type: ignore[attr-defined]
+            jitted._cached.clear_cache()  # type: ignore[attr-defined]
+        return result
 
     return call  # type: ignore[return-value]

@@ -4,7 +4,7 @@ A model is a tree; the numbers in it that training may change are `Parameter`s, 
 """
 
 from collections.abc import Collection, Mapping
-from typing import Literal, TypeVar
+from typing import Literal, Self, TypeVar
 
 import equinox as eqx
 import jax
@@ -12,12 +12,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
+from rdgp.core._checks import is_concrete
 from rdgp.core._priors import Prior
+from rdgp.core._registry import register
 from rdgp.core._types import Numbers
 
 T = TypeVar("T")
 
 
+@register("rdgp:Parameter")
 class Parameter(eqx.Module):
     """A number or array stored unconstrained: `positive` ones by their logarithm.
 
@@ -53,16 +56,52 @@ class Parameter(eqx.Module):
         """The number itself, after the constraint."""
         return jnp.exp(self.raw) if self.constraint == "positive" else self.raw
 
+    def with_value(self, value: Numbers) -> "Parameter":
+        """Return the parameter with another value, in its own shape and dtype."""
+        number = jnp.log(jnp.asarray(value)) if self.constraint == "positive" else jnp.asarray(value)
+        raw = jnp.broadcast_to(number, self.raw.shape).astype(self.raw.dtype)
+        return eqx.tree_at(lambda parameter: parameter.raw, self, raw)
+
+    def __repr__(self) -> str:
+        return format_value(self.value) if is_concrete(self.raw) else f"{self.raw}"
+
+
+class Parametric(eqx.Module):
+    """What has positive numbers that training may change, by name: kernels and likelihoods."""
+
+    parameters: eqx.AbstractVar[dict[str, Parameter]]
+
+    def with_values(self, **values: Numbers) -> Self:
+        """Return a copy with other values of the named numbers; those that are fixed stay as they are."""
+        changed = {name: self.parameters[name].with_value(value) for name, value in values.items()}
+        kept = {name: new if new.trainable else self.parameters[name] for name, new in changed.items()}
+        return eqx.tree_at(lambda own: own.parameters, self, {**self.parameters, **kept})
+
+    def __repr__(self) -> str:
+        numbers = ", ".join(f"{name}={parameter}" for name, parameter in self.parameters.items())
+        return f"{type(self).__name__}({numbers})"
+
+
+def format_value(value: Numbers) -> str:
+    """Return a number, or a short list of them, in four digits; of a long one its shape and range."""
+    numbers = np.asarray(value, float)
+    if numbers.ndim == 0:
+        return f"{float(numbers):.4g}"
+    if numbers.ndim == 1 and numbers.size <= 6:
+        return f"[{', '.join(f'{number:.4g}' for number in numbers)}]"
+    shape = " x ".join(map(str, numbers.shape))
+    return f"{shape} numbers from {numbers.min():.4g} to {numbers.max():.4g}" if numbers.size else "no numbers"
+
 
 def positive_parameters(
     values: Mapping[str, Numbers], fixed: Collection[str], prior: Mapping[str, Prior] | None
-) -> list[Parameter]:
+) -> dict[str, Parameter]:
     """Return positive numbers by name as parameters: those in `fixed` are held, those in `prior` have a density."""
     held, priors = _check_fixed(fixed, tuple(values)), _check_prior(prior, tuple(values))
-    return [
-        Parameter(value, name=name, trainable=name not in held, prior=priors.get(name))
+    return {
+        name: Parameter(value, name=name, trainable=name not in held, prior=priors.get(name))
         for name, value in values.items()
-    ]
+    }
 
 
 def _check_fixed(fixed: Collection[str], names: tuple[str, ...]) -> frozenset[str]:

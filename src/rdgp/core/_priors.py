@@ -7,6 +7,8 @@ import jax.numpy as jnp
 from jax.scipy.special import gammaln
 from jaxtyping import Array, Float
 
+from rdgp.core._registry import register
+
 
 class Prior(eqx.Module):
     """A density that training adds to its objective."""
@@ -16,6 +18,7 @@ class Prior(eqx.Module):
         """Return the log density of a positive number."""
 
 
+@register("rdgp:Gamma")
 class Gamma(Prior):
     """The gamma distribution with given shape and rate.
 
@@ -35,19 +38,20 @@ class Gamma(Prior):
         return constant + (self.shape - 1.0) * jnp.log(value) - self.rate * value
 
 
+@register("rdgp:LogNormal")
 class LogNormal(Prior):
-    """The law of a number whose logarithm is normal about log(median)."""
+    """The distribution of a number whose logarithm is normal about log(median), with standard deviation `std`."""
 
     median: float = eqx.field(static=True)
-    deviation: float = eqx.field(static=True)
+    std: float = eqx.field(static=True)
 
     def __check_init__(self) -> None:
-        _check_positive(self.median, self.deviation)
+        _check_positive(self.median, self.std)
 
     def log_density(self, value: Float[Array, "..."]) -> Float[Array, "..."]:
-        """Return log N(log v; log median, deviation²) - log v."""
-        z = (jnp.log(value) - jnp.log(self.median)) / self.deviation
-        return -0.5 * jnp.square(z) - jnp.log(self.deviation * jnp.sqrt(2.0 * jnp.pi)) - jnp.log(value)
+        """Return log N(log v; log median, std²) - log v."""
+        z = (jnp.log(value) - jnp.log(self.median)) / self.std
+        return -0.5 * jnp.square(z) - jnp.log(self.std * jnp.sqrt(2.0 * jnp.pi)) - jnp.log(value)
 
 
 def _check_positive(*numbers: float) -> None:

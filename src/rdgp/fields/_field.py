@@ -1,120 +1,214 @@
-"""The contract of a Gaussian field: features times scales."""
+"""The contract of a Gaussian field: a prior on a domain with values in a bundle."""
 
 from abc import abstractmethod
-from collections.abc import Callable
+from functools import reduce
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from rdgp.core import Numbers, as_float_array, check_finite, check_size
-from rdgp.fields._latent import Latent
+from rdgp.core import Numbers, as_float_array, check_finite, check_size, compiled
+from rdgp.fields._bundle import Bundle
+from rdgp.fields._frames import Frame
+from rdgp.fields._process import Process, ProcessDraw
 from rdgp.spaces import Space
 
-FieldDraw = Callable[[Float[Array, "*N D"]], Float[Array, "..."]]
+Weights = tuple[Float[Array, "r m"], ...]
+
+
+class FunctionDraw(eqx.Module):
+    """A drawn function: differentiable, and the same wherever it is called."""
+
+    @abstractmethod
+    def __call__(self, x: Float[Array, "N D"]) -> Float[Array, "N ..."]:
+        """Evaluate it."""
+
+    def at(self, x: Float[Array, "N D"], basis: object) -> Float[Array, "N ..."]:
+        """Evaluate it where the field's basis is known, if that helps."""
+        return self(x)
 
 
 class Field(eqx.Module):
     """A zero-mean Gaussian prior over functions or vector fields on a space.
 
-    For inference every field offers its values in coordinates [N, p, r]: p correlated numbers at a point, r independent
-    copies that share one covariance.
+    A field is a linear image of independent processes. A field of your own defines `bundle`, `processes`, `mixing` and
+    `with_scale_of`; everything else follows, and may be overridden where there is a cheaper way.
     """
 
     space: eqx.AbstractVar[Space]
 
+    @property
     @abstractmethod
-    def features(self, x: Numbers) -> Float[Array, "..."]:
-        """Evaluate the features: [N, M] scalar, [N, P, M] stacked, [N, D, M] tangent."""
-
-    @abstractmethod
-    def scales(self) -> Float[Array, "M"]:
-        """Return the prior standard deviations of the features' coefficients."""
-
-    @abstractmethod
-    def covariance(self, x: Numbers, y: Numbers) -> Float[Array, "..."]:
-        """Return the covariance of values at x and y: [N, L], or [N, P, L, P]."""
-
-    @abstractmethod
-    def sample(self, *, key: PRNGKeyArray) -> FieldDraw:
-        """Draw one function from the prior."""
-
-    @abstractmethod
-    def value_shape(self) -> tuple[int, ...]:
-        """Return the shape of one value: (), (P,) or (D,)."""
-
-    @abstractmethod
-    def basis(self, x: Float[Array, "N D"]) -> Float[Array, "N P q"] | None:
-        """Return the orthonormal basis in which coordinates are taken at each point; None if values are coordinates."""
-
-    @abstractmethod
-    def coordinate_covariance(self, x: Float[Array, "N D"], y: Float[Array, "L D"]) -> Float[Array, "N p L p"]:
-        """Return the covariance of the p correlated coordinates."""
-
-    @abstractmethod
-    def coordinates(self, x: Float[Array, "N D"], values: Float[Array, "N ..."]) -> Float[Array, "N p r"]:
-        """Turn values at points into coordinates."""
-
-    @abstractmethod
-    def design(self, x: Float[Array, "N D"], basis: Float[Array, "N P q"] | None) -> Float[Array, "N p m"]:
-        """Evaluate features times scales of the p correlated coordinates; tangent fields take a basis, or their own."""
-
-    def gram(
-        self,
-        x: Float[Array, "N D"],
-        y: Float[Array, "L D"],
-        basis_x: Float[Array, "N P q"] | None,
-        basis_y: Float[Array, "L P q"] | None,
-    ) -> Float[Array, "N p L p"]:
-        """Return the covariance of the p correlated coordinates: of tangent fields in given bases, or in their own."""
-        return self.coordinate_covariance(x, y)
+    def bundle(self) -> Bundle:
+        """Where values live."""
 
     @property
     @abstractmethod
-    def latents(self) -> tuple[Latent, ...]:
+    def processes(self) -> tuple[Process, ...]:
         """The independent processes of which the field is a linear image."""
 
     @abstractmethod
-    def assemble(self, x: Float[Array, "N D"], latents: tuple[Float[Array, "N p r"], ...]) -> Float[Array, "N ..."]:
-        """Turn values of the independent processes into values of the field."""
+    def mixing(self, x: Float[Array, "N D"], frame: Frame) -> tuple[Float[Array, "N q p r"], ...]:
+        """Return the matrices that turn values of the processes into coordinates in a frame."""
 
-    def mixing(
-        self, x: Float[Array, "N D"], basis: Float[Array, "N P q"] | None
-    ) -> tuple[Float[Array, "N q p r"], ...] | None:
-        """Return the matrices that turn values of the processes into coordinates in a basis; None for the identity."""
-        return None
+    @abstractmethod
+    def with_scale_of(self, x: Float[np.ndarray, "N D"], mean_square: float) -> "Field":
+        """Return the field with variances that give coordinates a mean square, and lengthscales of the data's units."""
+
+    @property
+    @abstractmethod
+    def variance(self) -> Float[Array, ""]:
+        """Mean square of a coordinate."""
+
+    def features(self, x: Numbers) -> Float[Array, "*N ..."]:
+        """Evaluate the features: [N, M] scalar, [N, P, M] stacked, [N, D, M] tangent."""
+        x = self.space.check(x)
+        flat = compiled(type(self)._features, self, x.reshape(-1, x.shape[-1]))
+        return flat.reshape(*x.shape[:-1], *flat.shape[1:])
+
+    def _features(self, x: Float[Array, "N D"]) -> Float[Array, "N ..."]:
+        frame = self.bundle.frame(x)
+        columns = jnp.moveaxis(self._unscaled(x, frame), -1, 0)  # [M, N, q]
+        return jnp.moveaxis(frame.values(columns), 0, -1)
+
+    def _unscaled(self, x: Float[Array, "N D"], frame: Frame) -> Float[Array, "N q M"]:
+        """Return the coordinates of all features, copy after copy of each process."""
+        pairs = zip(self.mixing(x, frame), self.processes, strict=True)
+        blocks = [jnp.einsum("nqpr,npm->nqrm", mix, process.features(x)) for mix, process in pairs]
+        return jnp.concatenate([block.reshape(*block.shape[:2], -1) for block in blocks], axis=-1)
+
+    def scales(self) -> Float[Array, "M"]:
+        """Return the prior standard deviations of the features' coefficients."""
+        return compiled(type(self)._scales, self)
+
+    def _scales(self) -> Float[Array, "M"]:
+        return jnp.concatenate([jnp.tile(process.scales(), process.copies) for process in self.processes])
+
+    def covariance(self, x: Numbers, y: Numbers) -> Float[Array, "N ..."]:
+        """Return the covariance of values at x and y: [N, L] for scalars, else [N, P, L, P]."""
+        return compiled(type(self)._covariance, self, *check_two(self.space, x, y))
+
+    def _covariance(self, x: Float[Array, "N D"], y: Float[Array, "L D"]) -> Float[Array, "N ..."]:
+        frame_x, frame_y = self.bundle.frame(x), self.bundle.frame(y)
+        gram = self.joint_gram(x, y, frame_x, frame_y)  # [N, q, L, q]
+        by_first = frame_x.values(jnp.transpose(gram, (2, 3, 0, 1)))  # [L, q, N, ...]
+        last = jnp.moveaxis(by_first, 1, -1) if by_first.ndim == 3 else jnp.moveaxis(by_first, (1, 3), (3, 1))
+        # now [L, N, q] or [L, P, N, q]
+        values = frame_y.values(jnp.moveaxis(last, 0, -2))
+        return jnp.moveaxis(values, 0, 1) if values.ndim == 4 else values
+
+    def sample(self, *, key: PRNGKeyArray) -> FunctionDraw:
+        """Draw one function from the prior."""
+        keys = jax.random.split(key, len(self.processes))
+        return FieldDraw(self, tuple(p.draw(key=own) for p, own in zip(self.processes, keys, strict=True)))
+
+    @property
+    def has_features(self) -> bool:
+        """Whether features exist, so that draws are exact."""
+        return all(process.has_features for process in self.processes)
+
+    @property
+    def degree(self) -> int | None:
+        """The degree of sample functions as polynomials on S_2; None elsewhere."""
+        degrees = [process.degree for process in self.processes]
+        if any(degree is None for degree in degrees):
+            return None
+        return max(degree for degree in degrees if degree is not None) + (2 if self.bundle.tangent else 0)
+
+    @property
+    def num_columns(self) -> int:
+        """Number of columns of `design`."""
+        return sum(process.copies * process.num_features for process in self.processes)
+
+    def split(
+        self, x: Float[Array, "N D"], frame: Frame, coordinates: Float[Array, "*S N q"]
+    ) -> Float[Array, "*S N p r"]:
+        """Arrange coordinates as p correlated numbers of r independent copies that share one covariance."""
+        return coordinates[..., None]
+
+    def join(
+        self, x: Float[Array, "N D"], frame: Frame, mean: Float[Array, "N p r"], covariance: Float[Array, "N p p"]
+    ) -> tuple[Float[Array, "N q"], Float[Array, "N q q"]]:
+        """Turn mean and covariance of the correlated numbers into those of the coordinates."""
+        return mean[..., 0], covariance
+
+    def gram(
+        self, x: Float[Array, "N D"], y: Float[Array, "L D"], frame_x: Frame, frame_y: Frame
+    ) -> Float[Array, "N p L p"]:
+        """Return the covariance of the p correlated numbers."""
+        return self.joint_gram(x, y, frame_x, frame_y)
+
+    def design(self, x: Float[Array, "N D"], frame: Frame) -> Float[Array, "N p m"]:
+        """Evaluate features times scales of the p correlated numbers."""
+        return self.joint_design(x, frame)
+
+    def joint_gram(
+        self, x: Float[Array, "N D"], y: Float[Array, "L D"], frame_x: Frame, frame_y: Frame
+    ) -> Float[Array, "N q L q"]:
+        """Return the covariance of all coordinates."""
+        triples = zip(self.mixing(x, frame_x), self.processes, self.mixing(y, frame_y), strict=True)
+        terms = [jnp.einsum("napr,nplo,lbor->nalb", a, process.covariance(x, y), b) for a, process, b in triples]
+        return reduce(jnp.add, terms)
+
+    def joint_design(self, x: Float[Array, "N D"], frame: Frame) -> Float[Array, "N q M"]:
+        """Evaluate features times scales of all coordinates."""
+        return self._unscaled(x, frame) * self._scales().astype(x.dtype)
+
+    def point_variance(self, x: Float[Array, "N D"], frame: Frame) -> Float[Array, "N p p"]:
+        """Return the covariance of the p correlated numbers at each point alone."""
+        pairs = zip(self.mixing(x, frame), self.processes, strict=True)
+        return reduce(jnp.add, [jnp.einsum("napr,npo,nbor->nab", m, p.variance(x), m) for m, p in pairs])
+
+    def basis(self, x: Float[Array, "N D"]) -> tuple[Float[Array, "..."], ...]:
+        """Evaluate what `evaluate` needs of the points alone."""
+        return tuple(process.basis(x) for process in self.processes)
 
     def evaluate(
-        self,
-        carriers: tuple[Float[Array, "..."], ...],
-        x: Float[Array, "N D"],
-        weights: tuple[Float[Array, "r m"], ...],
+        self, basis: tuple[Float[Array, "..."], ...], x: Float[Array, "N D"], weights: Weights
     ) -> Float[Array, "N ..."]:
-        """Evaluate the function with given whitened weights; carriers come from `carriers(x)`."""
-        triples = zip(self.latents, carriers, weights, strict=True)
-        return self.assemble(x, tuple(latent.evaluate(carrier, x, w) for latent, carrier, w in triples))
+        """Evaluate the function with given whitened weights; `basis` comes from `basis(x)`."""
+        triples = zip(self.processes, basis, weights, strict=True)
+        return self.assemble(x, tuple(process.evaluate(own, x, w) for process, own, w in triples))
 
-    def carriers(self, x: Float[Array, "N D"]) -> tuple[Float[Array, "..."], ...]:
-        """Evaluate what `evaluate` needs of the points alone."""
-        return tuple(latent.carriers(x) for latent in self.latents)
+    def assemble(self, x: Float[Array, "N D"], values: tuple[Float[Array, "N p r"], ...]) -> Float[Array, "N ..."]:
+        """Turn values of the processes into values of the field."""
+        frame = self.bundle.frame(x)
+        pairs = zip(self.mixing(x, frame), values, strict=True)
+        return frame.values(reduce(jnp.add, [jnp.einsum("nqpr,npr->nq", mix, value) for mix, value in pairs]))
 
-    def squares(self, x: Float[Array, "N D"], factors: tuple[Float[Array, "r m m"], ...]) -> Float[Array, "N"] | None:
-        """Return the total variance of values whose whitened weights have given factors, if there is a short way."""
-        return None
-
-    def variance_along(self, x: Float[Array, "N D"], basis: Float[Array, "N P q"] | None) -> Float[Array, "N p p"]:
-        """Return the covariance of the p correlated coordinates at each point alone."""
-
-        def at(point: Float[Array, "D"], own: Float[Array, "P q"] | None) -> Float[Array, "p p"]:
-            frame = None if own is None else own[None]
-            return self.gram(point[None], point[None], frame, frame)[0, :, 0, :]
-
-        return jax.vmap(at)(x, basis)
+    def variance_trace(
+        self, x: Float[Array, "N D"], frame: Frame, factors: tuple[Float[Array, "r m m"], ...]
+    ) -> Float[Array, "N"]:
+        """Return the total variance of a value whose whitened weights have given Cholesky factors."""
+        total = jnp.zeros(x.shape[0], x.dtype)
+        for mix, process, factor in zip(self.mixing(x, frame), self.processes, factors, strict=True):
+            rows = process.features(x) * process.scales().astype(x.dtype)
+            (n, p, m), r = rows.shape, factor.shape[0]
+            columns = factor.astype(x.dtype).transpose(1, 0, 2).reshape(m, -1)
+            half = (rows.reshape(n * p, m) @ columns).reshape(n, p, r, -1)
+            inner = jnp.einsum("nqpr,nqor->npor", mix, mix)
+            total = total + jnp.einsum("npor,nprk,nork->n", inner, half, half)
+        return total
 
     def check_values(self, x: Float[Array, "N D"], values: Numbers, name: str = "y") -> Float[Array, "N ..."]:
         """Return values as an array, or raise a ValueError that says what is wrong with them."""
-        return check_values(x, values, self.value_shape(), name)
+        return check_values(x, values, self.bundle.value_shape, name)
+
+
+class FieldDraw(FunctionDraw):
+    """A function drawn from the prior of a field."""
+
+    field: Field
+    draws: tuple[ProcessDraw, ...]
+
+    @eqx.filter_jit
+    def __call__(self, x: Float[Array, "*N D"]) -> Float[Array, "*N ..."]:
+        """Evaluate it."""
+        flat = x.reshape(-1, x.shape[-1])
+        values = self.field.assemble(flat, tuple(draw(flat) for draw in self.draws))
+        return values.reshape(*x.shape[:-1], *values.shape[1:])
 
 
 def check_values(x: Float[Array, "N D"], values: Numbers, shape: tuple[int, ...], name: str) -> Float[Array, "N ..."]:

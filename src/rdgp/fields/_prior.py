@@ -1,6 +1,6 @@
 """The scalar Gaussian prior from which scalar, stacked, projected and frame fields are made."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 
 import equinox as eqx
@@ -9,93 +9,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from rdgp.core import outer_last_axis, standard_normal
-from rdgp.kernels import EuclideanMatern, Matern
-from rdgp.spaces import Box, Euclidean, Product, Space
-from rdgp.spectra import ScalarSpectrum, ambient_spectra, scalar_spectrum
-
-Kernel = Matern | EuclideanMatern
-_NUM_WAVES = 1024  # random Fourier features of a draw on Euclidean space
-
-
-class _Spectral(eqx.Module):
-    """A kernel on a compact space through its spectrum."""
-
-    kernel: Matern
-    spectrum: ScalarSpectrum
-    dim: int = eqx.field(static=True)
-
-    def level_scales(self) -> Float[Array, "K"]:
-        return self.kernel.level_scales(self.spectrum.eigenvalues, self.spectrum.multiplicities, self.dim)
-
-    def features(self, x: Float[Array, "*N D"]) -> Float[Array, "*N M"]:
-        return self.spectrum.features(x)
-
-    def scales(self) -> Float[Array, "M"]:
-        return self.spectrum.per_feature(self.level_scales())
-
-    def levels(self) -> Int[np.ndarray, "M"]:
-        count = self.spectrum.multiplicities
-        return np.repeat(np.arange(count.size), count)
-
-    def covariance(self, x: Float[Array, "N D"], y: Float[Array, "L D"]) -> Float[Array, "N L"]:
-        return self.spectrum.zonal(jnp.square(self.level_scales()), x, y)
-
-    def random_basis(self, key: PRNGKeyArray) -> "_SpectralBasis":
-        return _SpectralBasis(self.spectrum, self.scales())
-
-
-class _Flat(eqx.Module):
-    """A kernel on Euclidean space or a box, in closed form."""
-
-    kernel: EuclideanMatern
-    dim: int = eqx.field(static=True)
-
-    def features(self, x: Float[Array, "*N D"]) -> Float[Array, "*N M"]:
-        raise ValueError(
-            "Euclidean spaces and boxes have no discrete spectrum, so no features; use covariance, sample or "
-            "inducing locations"
-        )
-
-    def scales(self) -> Float[Array, "M"]:
-        return self.features(jnp.zeros((1, self.dim)))
-
-    def levels(self) -> Int[np.ndarray, "M"]:
-        return np.asarray(self.features(jnp.zeros((1, self.dim))))
-
-    def covariance(self, x: Float[Array, "N D"], y: Float[Array, "L D"]) -> Float[Array, "N L"]:
-        return self.kernel.covariance(x, y)
-
-    def random_basis(self, key: PRNGKeyArray) -> "_WaveBasis":
-        key_frequency, key_phase = jax.random.split(key)
-        frequencies = self.kernel.sample_frequencies(_NUM_WAVES, self.dim, key=key_frequency)
-        phases = jax.random.uniform(key_phase, (_NUM_WAVES,), maxval=2 * np.pi)
-        return _WaveBasis(frequencies, phases, jnp.sqrt(2.0 * self.kernel.variance / _NUM_WAVES))
-
-
-class _SpectralBasis(eqx.Module):
-    spectrum: ScalarSpectrum
-    scales: Float[Array, "M"]
-
-    def __call__(self, x: Float[Array, "*N D"]) -> Float[Array, "*N M"]:
-        return self.spectrum.features(x) * self.scales.astype(x.dtype)
-
-
-class _WaveBasis(eqx.Module):
-    frequencies: Float[Array, "M D"]
-    phases: Float[Array, "M"]
-    scale: Float[Array, ""]
-
-    def __call__(self, x: Float[Array, "*N D"]) -> Float[Array, "*N M"]:
-        phase = x @ self.frequencies.astype(x.dtype).T + self.phases.astype(x.dtype)
-        return self.scale.astype(x.dtype) * jnp.cos(phase)
-
+from rdgp.core import Numbers, outer_last_axis, register, standard_normal
+from rdgp.fields._components import Component, Levels, component_on
+from rdgp.kernels import ClosedFormKernel, Kernel, RandomFeatures
+from rdgp.spaces import Space
+from rdgp.spectra import ScalarSpectrum
 
 class ScalarDraw(eqx.Module):
     """Functions drawn from a scalar prior: sums of (products of) basis functions with fixed weights."""
 
     space: Space
-    bases: tuple[_SpectralBasis | _WaveBasis, ...]
+    bases: tuple[RandomFeatures, ...]
     weights: Float[Array, "..."]
 
     @eqx.filter_jit
@@ -109,95 +33,161 @@ class ScalarDraw(eqx.Module):
         return result
 
 
+@register("rdgp:ScalarPrior")
 class ScalarPrior(eqx.Module):
-    """A zero-mean scalar Gaussian process: a product of one kernel, or of one kernel for each factor of the space."""
+    """A zero-mean scalar Gaussian process: one kernel, or a product of one kernel for each factor of the space."""
 
     space: Space
-    components: tuple[_Spectral | _Flat, ...]
+    components: tuple[Component, ...]
+
+    @property
+    def has_features(self) -> bool:
+        """Whether every component has features."""
+        return all(component.has_features for component in self.components)
+
+    @property
+    def spectra(self) -> tuple[ScalarSpectrum, ...]:
+        """The spectra of the components, or an error if some have none."""
+        return tuple(component.spectrum for component in self.components)
 
     def features(self, x: Float[Array, "*N D"]) -> Float[Array, "*N M"]:
         """Evaluate the orthonormal features."""
-        parts = _split(self.space, x, self.components)
-        return outer_last_axis([c.features(part) for c, part in zip(self.components, parts, strict=True)])
+        pairs = zip(self.spectra, _split(self.space, x, self.components), strict=True)
+        return outer_last_axis([spectrum.features(part) for spectrum, part in pairs])
 
-    def design(self, x: Float[Array, "N D"]) -> Float[Array, "N 1 M"]:
-        """Evaluate features times scales, with an axis of one number at a point."""
-        return (self.features(x) * self.scales().astype(x.dtype))[:, None, :]
-
-    def combine(
+    def synthesize(
         self, features: Float[Array, "N M"], x: Float[Array, "N D"], coefficients: Float[Array, "M q"]
     ) -> Float[Array, "N q"]:
         """Return sums of the features, which are given at x."""
-        if len(self.components) == 1 and isinstance(self.components[0], _Spectral):
-            return self.components[0].spectrum.combine(features, x, coefficients)
-        return features @ coefficients
+        single = len(self.components) == 1
+        return self.spectra[0].synthesize(features, x, coefficients) if single else features @ coefficients
+
+    def level_scales(self) -> tuple[Float[Array, "_"], ...]:
+        """Return the prior standard deviation of a coefficient of each level of each component."""
+        return tuple(component.level_scales() for component in self.components)
 
     def scales(self) -> Float[Array, "M"]:
         """Return the prior standard deviation of each feature's coefficient."""
-        return outer_last_axis([component.scales() for component in self.components])
+        pairs = zip(self.spectra, self.level_scales(), strict=True)
+        return outer_last_axis([spectrum.per_feature(scales) for spectrum, scales in pairs])
 
     @property
-    def spectral(self) -> bool:
-        """Whether every factor has a spectrum."""
-        return all(isinstance(component, _Spectral) for component in self.components)
-
-    def levels(self) -> Int[np.ndarray, "M"]:
-        """Return the level of each feature; with one kernel for each factor, the highest of its factors' levels."""
-        own = [component.levels() for component in self.components]
+    def level_of_feature(self) -> Int[np.ndarray, "M"]:
+        """The level of each feature; with one kernel for each factor, the highest of its factors' levels."""
+        own = [spectrum.level_of_feature for spectrum in self.spectra]
         return reduce(lambda a, b: np.maximum(a[:, None], b[None, :]).ravel(), own)
+
+    @property
+    def degree(self) -> int | None:
+        """The degree of the features as polynomials on S_2; None elsewhere."""
+        return self.spectra[0].degree if self.has_features and len(self.components) == 1 else None
 
     def covariance(self, x: Float[Array, "N D"], y: Float[Array, "L D"]) -> Float[Array, "N L"]:
         """Return the kernel for all pairs of points."""
         parts = (_split(self.space, points, self.components) for points in (x, y))
         return reduce(jnp.multiply, [c.covariance(a, b) for c, a, b in zip(self.components, *parts, strict=True)])
 
+    def variance(self, x: Float[Array, "N D"]) -> Float[Array, "N"]:
+        """Return the variance at each point."""
+        parts = zip(self.components, _split(self.space, x, self.components), strict=True)
+        return reduce(jnp.multiply, [component.variance(part) for component, part in parts])
+
+    def tail_covariance(
+        self, factors: Float[Array, "t"], x: Float[Array, "N D"], y: Float[Array, "L D"]
+    ) -> Float[Array, "N L"]:
+        """Return the covariance of the last t levels alone, their variances times given factors."""
+        points = list(zip(*(_split(self.space, z, self.components) for z in (x, y)), strict=True))
+
+        def of(component: int, weights: Float[Array, "K"]) -> Float[Array, "N L"]:
+            return self.spectra[component].kernel(weights, *points[component])
+
+        return self._tail(factors, of)
+
+    def tail_variance(self, factors: Float[Array, "t"], x: Float[Array, "N D"]) -> Float[Array, "N"]:
+        """Return the variance of the last t levels alone at each point, their variances times given factors."""
+        points = _split(self.space, x, self.components)
+
+        def of(component: int, weights: Float[Array, "K"]) -> Float[Array, "N"]:
+            return self.spectra[component].diagonal(weights, points[component])
+
+        return self._tail(factors, of)
+
+    def _tail(
+        self, factors: Float[Array, "t"], of: Callable[[int, Float[Array, "K"]], Float[Array, "..."]]
+    ) -> Float[Array, "..."]:
+        """Sum the tail; level k of a product of kernels is what products up to level k have beyond those below it."""
+        variances = [jnp.square(scales) for scales in self.level_scales()]
+        last = int(self.level_of_feature.max())
+        first = last + 1 - factors.shape[0]
+        if len(variances) == 1:
+            return of(0, jnp.zeros_like(variances[0]).at[first:].set(variances[0][first:] * factors))
+
+        def up_to(level: int) -> Float[Array, "..."]:
+            kept = [jnp.where(np.arange(v.size) <= level, v, 0.0) for v in variances]
+            return reduce(jnp.multiply, [of(i, weights) for i, weights in enumerate(kept)])
+
+        below = up_to(first - 1)
+        total = jnp.zeros_like(below)
+        for t, level in enumerate(range(first, last + 1)):
+            here = up_to(level)
+            total, below = total + factors[t].astype(here.dtype) * (here - below), here
+        return total
+
     def draw(self, num: int, *, key: PRNGKeyArray) -> ScalarDraw:
         """Draw independent functions."""
         key_weights, *keys = jax.random.split(key, 1 + len(self.components))
-        bases = tuple(c.random_basis(k) for c, k in zip(self.components, keys, strict=True))
-        sizes = [basis.scales.size if isinstance(basis, _SpectralBasis) else _NUM_WAVES for basis in bases]
+        bases, sizes = zip(
+            *(component.random_basis(own) for component, own in zip(self.components, keys, strict=True)), strict=True
+        )
         return ScalarDraw(self.space, bases, standard_normal(key_weights, (*sizes, num)))
+
+    def with_variance(self, variance: Numbers) -> "ScalarPrior":
+        """Return the prior with another variance; of a product of kernels the first one carries it."""
+        rest = reduce(jnp.multiply, [c.kernel.variance for c in self.components[1:]], jnp.ones(()))
+        new = self.components[0].kernel.with_variance(jnp.asarray(variance) / rest)
+        return eqx.tree_at(lambda prior: prior.components[0].kernel, self, new)
+
+    def with_lengthscales_of(self, x: Float[np.ndarray, "N D"]) -> "ScalarPrior":
+        """Return the prior with lengthscales that fit the spread of data, where they have units and are far off."""
+        pairs = zip(self.components, _split(self.space, x, self.components), strict=True)
+        return ScalarPrior(self.space, tuple(component.with_lengthscale_of(part) for component, part in pairs))
+
+    @property
+    def variance_parameter(self) -> Float[Array, ""]:
+        """The variance: a product of those of the components' kernels."""
+        return reduce(jnp.multiply, [component.kernel.variance for component in self.components])
+
+    @property
+    def kernels(self) -> tuple[Kernel | ClosedFormKernel, ...]:
+        """The kernels of the components."""
+        return tuple(component.kernel for component in self.components)
 
 
 def _split(space: Space, x: Float[Array, "*N D"], components: tuple) -> tuple[Float[Array, "*N _"], ...]:
     """Cut points into the factors' points where every factor has its own component."""
-    return space.split(x) if isinstance(space, Product) and len(components) > 1 else (x,)
+    return space.split(x) if len(components) > 1 else (x,)
 
 
 def scalar_prior(
-    space: Space, kernel: Kernel | Sequence[Kernel], levels: int | Sequence[int] | None, ambient: int | None = None
+    space: Space, kernel: Kernel | Sequence[Kernel], num_levels: Levels, ambient: int | None = None
 ) -> ScalarPrior:
     """Build the prior of a scalar function or, given the number of a factor, of its ambient coordinates.
 
     Ambient coordinates are functions whose vectors, once projected, are vector fields; outside products the only
     factor is 0.
     """
-    if isinstance(kernel, Matern | EuclideanMatern):
-        return ScalarPrior(space, (_component(space, kernel, levels, ambient),))
-    kernels = tuple(kernel)
-    if not isinstance(space, Product) or len(kernels) != len(space.factors):
+    if isinstance(kernel, Kernel):
+        return ScalarPrior(space, (component_on(space, kernel, num_levels, ambient),))
+    kernels = tuple(kernel) if isinstance(kernel, Sequence) else ()
+    if not kernels or not all(isinstance(own, Kernel) for own in kernels):
+        raise ValueError(f"{space} needs a kernel such as Matern(), or one for each factor, got {kernel!r}")
+    if len(kernels) != len(space.factors) or len(kernels) < 2:
         raise ValueError(f"a tuple of kernels needs a Product with one factor each, got {len(kernels)} for {space}")
-    counts = (levels,) * len(kernels) if levels is None or isinstance(levels, int) else tuple(levels)
+    counts = (num_levels,) * len(kernels) if num_levels is None or isinstance(num_levels, int) else tuple(num_levels)
     if len(counts) != len(kernels):
-        raise ValueError(f"levels must be one number or one for each factor, got {len(counts)} for {space}")
+        raise ValueError(f"num_levels must be one number or one for each factor, got {len(counts)} for {space}")
     components = [
-        _component(factor, own, count, 0 if f == ambient else None)
+        component_on(factor, own, count, 0 if f == ambient else None)
         for f, (factor, own, count) in enumerate(zip(space.factors, kernels, counts, strict=True))
     ]
     return ScalarPrior(space, tuple(components))
-
-
-def _component(space: Space, kernel: Kernel, levels: object, ambient: int | None) -> _Spectral | _Flat:
-    if isinstance(space, Euclidean | Box):
-        if not isinstance(kernel, EuclideanMatern):
-            raise ValueError(f"{space} needs a EuclideanMatern kernel, got {type(kernel).__name__}")
-        if kernel.lengthscale.ndim > 1 or kernel.lengthscale.size not in (1, space.dim):
-            raise ValueError(f"{space} needs one lengthscale or {space.dim}, got {kernel.lengthscale.size}")
-        return _Flat(kernel, space.dim)
-    if not isinstance(kernel, Matern):
-        raise ValueError(f"{space} needs a Matern or Heat kernel, got {type(kernel).__name__}")
-    if not isinstance(levels, int | np.integer):
-        raise ValueError(f"levels must be a number for {space}, got {levels}; levels=7 keeps seven eigenvalues")
-    if ambient is None:
-        return _Spectral(kernel, scalar_spectrum(space, int(levels)), space.dim)
-    return _Spectral(kernel, ambient_spectra(space, int(levels))[ambient], space.dim)

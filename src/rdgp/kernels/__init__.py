@@ -1,7 +1,23 @@
-"""Covariance kernels: weights of spectral levels on compact manifolds, closed forms on Euclidean space."""
+"""Covariance kernels: spectral densities on every space, with closed forms on flat ones."""
 
 from rdgp.core import Gamma, LogNormal
-from rdgp.kernels._euclidean import EuclideanMatern
+from rdgp.kernels._closed_form import ClosedFormKernel, FlatKernel, RandomFeatures, random_fourier_features
+from rdgp.kernels._kernel import Kernel, share_variance
 from rdgp.kernels._matern import Heat, Matern
+from rdgp.kernels._on_space import closed_form
+from rdgp.kernels._sum import Sum
 
-__all__ = ["EuclideanMatern", "Gamma", "Heat", "LogNormal", "Matern"]
+__all__ = [
+    "ClosedFormKernel",
+    "FlatKernel",
+    "Gamma",
+    "Heat",
+    "Kernel",
+    "LogNormal",
+    "Matern",
+    "RandomFeatures",
+    "Sum",
+    "closed_form",
+    "random_fourier_features",
+    "share_variance",
+]

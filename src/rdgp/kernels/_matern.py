@@ -1,4 +1,4 @@
-"""Matérn and heat kernels on compact manifolds: weights of the levels of a spectrum."""
+"""Matérn and heat kernels on every space."""
 
 import math
 from collections.abc import Collection, Mapping
@@ -7,76 +7,112 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, PRNGKeyArray
 
-from rdgp.core import Parameter, Prior, positive_parameters
+from rdgp.core import Numbers, Parameter, Prior, is_concrete, register, standard_normal
+from rdgp.kernels._closed_form import FlatKernel
+from rdgp.kernels._kernel import Kernel
+
+_CLOSED = (0.5, 1.5, 2.5, math.inf)  # smoothness with a closed form on flat spaces
 
 
-class Matern(eqx.Module):
+@register("rdgp:Matern")
+class Matern(Kernel):
     """The Matérn kernel of smoothness ν; ν = ∞ is the heat kernel.
 
     log Φ(λ) = -(ν + d/2) log(1 + κ² λ / (2 ν)), or -κ² λ / 2 for ν = ∞. Every number is learned unless in `fixed`;
-    `prior` gives some of them a prior density, which training adds to its objective.
+    `prior` gives some of them a prior density, which training adds to its objective. On flat spaces ν must be 1/2, 3/2,
+    5/2 or ∞ and stays as it is, and a list of lengthscales, one for each coordinate, makes it an ARD kernel.
 
     >>> round(float(Matern(nu=2.5, lengthscale=0.3, fixed=("nu",)).nu), 3)
     2.5
     """
 
-    _nu: Parameter | None
-    _lengthscale: Parameter
-    _variance: Parameter
+    parameters: dict[str, Parameter]
 
     def __init__(
         self,
         nu: float = 1.5,
-        lengthscale: float = 1.0,
+        lengthscale: Numbers = 1.0,
         variance: float = 1.0,
         *,
         fixed: Collection[str] = (),
         prior: Mapping[str, Prior] | None = None,
     ) -> None:
         heat = isinstance(nu, float) and math.isinf(nu) and nu > 0
-        numbers = {"nu": 1.0 if heat else nu, "lengthscale": lengthscale, "variance": variance}
-        smoothness, self._lengthscale, self._variance = positive_parameters(numbers, fixed, prior)
-        self._nu = None if heat else smoothness
-        if any(p is not None and p.raw.ndim for p in (self._nu, self._lengthscale, self._variance)):
-            raise ValueError("Matern takes one number each for nu, lengthscale and variance; got a list")
+        super().__init__(
+            {"nu": 1.0 if heat else nu, "lengthscale": lengthscale, "variance": variance}, fixed=fixed, prior=prior
+        )
+        if heat:
+            self.parameters = {name: self.parameters[name] for name in ("lengthscale", "variance")}
+        if any(parameter.raw.ndim for name, parameter in self.parameters.items() if name != "lengthscale"):
+            raise ValueError("Matern takes one number each for nu and variance; got a list")
 
     @property
     def nu(self) -> Float[Array, ""]:
         """Smoothness ν."""
-        return jnp.asarray(jnp.inf) if self._nu is None else self._nu.value
-
-    @property
-    def lengthscale(self) -> Float[Array, ""]:
-        """Length scale κ."""
-        return self._lengthscale.value
-
-    @property
-    def variance(self) -> Float[Array, ""]:
-        """Variance σ²."""
-        return self._variance.value
+        return self.parameters["nu"].value if "nu" in self.parameters else jnp.asarray(jnp.inf)
 
     def log_density(self, eigenvalues: Float[np.ndarray, "K"], dim: int) -> Float[Array, "K"]:
         """Return log Φ of each eigenvalue, up to a constant."""
         scaled = jnp.square(self.lengthscale) * jnp.asarray(eigenvalues)
-        if self._nu is None:
+        if "nu" not in self.parameters:
             return -scaled / 2.0
         return -(self.nu + dim / 2.0) * jnp.log1p(scaled / (2.0 * self.nu))
 
-    def level_scales(
-        self, eigenvalues: Float[np.ndarray, "K"], multiplicities: Int[np.ndarray, "K"], dim: int
-    ) -> Float[Array, "K"]:
-        """Return the prior standard deviation of one coefficient of each level.
+    def on_flat(self, dim: int) -> FlatKernel:
+        """Return the closed form, with ν held."""
+        if not is_concrete(self.nu):
+            raise ValueError("a field on a flat space needs a kernel whose nu is a known number; build it outside jit")
+        smoothness = float(self.nu)
+        closed = next((known for known in _CLOSED if math.isclose(known, smoothness, rel_tol=1e-5)), None)
+        if closed is None:
+            raise ValueError(f"nu must be 0.5, 1.5, 2.5 or inf on flat spaces, got {smoothness:g}")
+        size = self.parameters["lengthscale"].raw.size
+        if self.parameters["lengthscale"].raw.ndim > 1 or size not in (1, dim):
+            raise ValueError(f"a flat space of dimension {dim} needs one lengthscale or {dim}, got {size}")
+        return _FlatMatern(closed, {name: self.parameters[name] for name in ("lengthscale", "variance")})
 
-        p = softmax(log Φ + log N) shares the variance σ² among the levels, s = σ exp((log p - log N) / 2); in log
-        space, because √p has no gradient once p underflows.
-        """
-        log_count = jnp.log(jnp.asarray(multiplicities, dtype=float))
-        log_share = jax.nn.log_softmax(self.log_density(eigenvalues, dim) + log_count)
-        return jnp.sqrt(self.variance) * jnp.exp((log_share - log_count) / 2.0)
+    def __repr__(self) -> str:
+        return super().__repr__() if "nu" in self.parameters else super().__repr__().replace("Matern", "Heat", 1)
 
 
-def Heat(lengthscale: float = 1.0, variance: float = 1.0, *, fixed: Collection[str] = ()) -> Matern:  # noqa: N802 - reads as the name of a kernel
+def Heat(  # noqa: N802 - reads as the name of a kernel
+    lengthscale: Numbers = 1.0,
+    variance: float = 1.0,
+    *,
+    fixed: Collection[str] = (),
+    prior: Mapping[str, Prior] | None = None,
+) -> Matern:
     """Return the heat (diffusion, squared exponential) kernel, the Matérn kernel of infinite smoothness."""
-    return Matern(math.inf, lengthscale, variance, fixed=fixed)
+    return Matern(math.inf, lengthscale, variance, fixed=fixed, prior=prior)
+
+
+@register("rdgp:FlatMatern")
+class _FlatMatern(FlatKernel):
+    """The Matérn kernel on flat space with ν = 1/2, 3/2, 5/2 or ∞ (squared exponential)."""
+
+    nu: float = eqx.field(static=True)
+    parameters: dict[str, Parameter]
+
+    def correlation(self, squared: Float[Array, "N L"]) -> Float[Array, "N L"]:
+        """Return a polynomial times an exponential of the distance, or of its square."""
+        if math.isinf(self.nu):
+            return jnp.exp(-squared / 2.0)
+        apart = squared > 0.0
+        r = jnp.where(apart, jnp.sqrt(2.0 * self.nu * jnp.where(apart, squared, 1.0)), 0.0)
+        polynomial = {0.5: jnp.ones_like(r), 1.5: 1.0 + r, 2.5: 1.0 + r + r * r / 3.0}
+        return polynomial[self.nu] * jnp.exp(-r)
+
+    def unit_frequencies(self, n: int, dim: int, key: PRNGKeyArray) -> Float[Array, "n d"]:
+        """Draw from a multivariate t distribution."""
+        key_normal, key_scale = jax.random.split(key)
+        normal = standard_normal(key_normal, (n, dim))
+        if math.isinf(self.nu):
+            return normal
+        freedom = round(2.0 * self.nu)
+        chi_squared = jnp.sum(jnp.square(standard_normal(key_scale, (n, freedom))), axis=1, keepdims=True)
+        return normal * jnp.sqrt(freedom / chi_squared)
+
+    def __repr__(self) -> str:
+        return super().__repr__().replace("_FlatMatern(", f"Matern(nu={self.nu:g}, ", 1)

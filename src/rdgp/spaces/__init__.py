@@ -1,6 +1,6 @@
 """Manifolds: points and tangent vectors are ambient arrays [..., D]; angles exist only in the lat/lon functions."""
 
-from rdgp.spaces._euclidean import Box, Euclidean
+from rdgp.spaces._euclidean import Box, Euclidean, Flat
 from rdgp.spaces._latlon import (
     east_north_frame,
     latlon_to_sphere,
@@ -11,7 +11,7 @@ from rdgp.spaces._latlon import (
 from rdgp.spaces._product import Product
 from rdgp.spaces._quaternions import quaternion_product
 from rdgp.spaces._rotations import Rotations
-from rdgp.spaces._space import Isometry, Space
+from rdgp.spaces._space import Isometry, Readable, Space, UnitScaling
 from rdgp.spaces._sphere import Circle, Sphere
 from rdgp.spaces._torus import Torus
 
@@ -19,12 +19,15 @@ __all__ = [
     "Box",
     "Circle",
     "Euclidean",
+    "Flat",
     "Isometry",
     "Product",
+    "Readable",
     "Rotations",
     "Space",
     "Sphere",
     "Torus",
+    "UnitScaling",
     "east_north_frame",
     "latlon_to_sphere",
     "quaternion_product",

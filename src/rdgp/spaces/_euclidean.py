@@ -9,11 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from rdgp.core import check_count, safe_norm, standard_normal
-from rdgp.spaces._space import Isometry, Points, Space, Tangents
+from rdgp.core import check_count, register, safe_norm, standard_normal
+from rdgp.spaces._space import Isometry, Points, Readable, Space, Tangents, UnitScaling
+
+_UNIT = 2.0  # width of a box in units of order one: that of a sphere
 
 
-class _Flat(Space):
+class Flat(Space):
     """What Euclidean space and boxes share: straight lines and one frame for all points."""
 
     @property
@@ -33,11 +35,15 @@ class _Flat(Space):
     def _distance(self, x: Points, y: Points) -> Float[Array, "*#N"]:
         return safe_norm(y - x)
 
+    def _log_volume_ratio(self, x: Points, y: Points) -> Float[Array, "*#N"]:
+        return jnp.zeros_like(x[..., 0] + y[..., 0])
+
     def _frame(self, x: Points) -> Float[Array, "*#N D d"]:
         return jnp.broadcast_to(jnp.eye(self.dim, dtype=x.dtype), (*x.shape, self.dim))
 
 
-class Euclidean(_Flat):
+@register("rdgp:Euclidean")
+class Euclidean(Flat):
     """Euclidean space R^d."""
 
     d: int = eqx.field(static=True)
@@ -58,6 +64,11 @@ class Euclidean(_Flat):
         """Infinite: straight lines never meet again."""
         return math.inf
 
+    @property
+    def bounded(self) -> bool:
+        """False."""
+        return False
+
     def _random_isometry(self, key: PRNGKeyArray) -> Isometry:
         """Draw a rotation or reflection and a standard normal shift."""
         key_turn, key_shift = jax.random.split(key)
@@ -73,8 +84,12 @@ class Euclidean(_Flat):
         return standard_normal(key, (n, self.d))
 
 
-class Box(_Flat):
-    """The box lower <= x <= upper in R^d. A walk that would leave it stops at the wall, coordinate by coordinate."""
+@register("rdgp:Box")
+class Box(Flat):
+    """The box lower <= x <= upper in R^d.
+
+    A geodesic that would leave it stops at the boundary, coordinate by coordinate.
+    """
 
     lower: tuple[float, ...] = eqx.field(static=True)
     upper: tuple[float, ...] = eqx.field(static=True)
@@ -97,8 +112,13 @@ class Box(_Flat):
 
     @property
     def injectivity_radius(self) -> float:
-        """Zero, because of the walls."""
+        """Zero, because of the boundary."""
         return 0.0
+
+    @property
+    def has_boundary(self) -> bool:
+        """True."""
+        return True
 
     def _random_isometry(self, key: PRNGKeyArray) -> Isometry:
         """Draw a mirroring of some coordinates about the middle of the box."""
@@ -115,3 +135,22 @@ class Box(_Flat):
     def _random(self, n: int, key: PRNGKeyArray) -> Float[Array, "N D"]:
         low, high = jnp.asarray(self.lower), jnp.asarray(self.upper)
         return low + (high - low) * jax.random.uniform(key, (n, self.dim))
+
+    def unit_scaled(self) -> UnitScaling:
+        """Return the box from 0 to 2 in each coordinate, and the map from it."""
+        low, high = np.asarray(self.lower), np.asarray(self.upper)
+        return UnitScaling(Box([0.0] * self.dim, [_UNIT] * self.dim), low, (high - low) / _UNIT)
+
+    def base_point(self) -> Float[np.ndarray, "d"]:
+        """Return the middle of the box."""
+        return (np.asarray(self.lower) + np.asarray(self.upper)) / 2.0
+
+    def cut_fraction(self, u: Float[np.ndarray, "d"]) -> float:
+        """Return how far u leads from the middle to the boundary."""
+        return float(np.max(2.0 * np.abs(u) / (np.asarray(self.upper) - np.asarray(self.lower))))
+
+    @property
+    def readable(self) -> Readable:
+        """The coordinates, between their bounds."""
+        limits = tuple(zip(self.lower, self.upper, strict=True))
+        return Readable(("box",) * self.dim, limits, (False,) * self.dim)

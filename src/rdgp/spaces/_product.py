@@ -1,18 +1,20 @@
 """Products of spaces: ambient vectors are concatenated, squared distances add."""
 
+import itertools
 from collections.abc import Callable, Iterator
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.linalg
 from jax.scipy.linalg import block_diag
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from rdgp.core import safe_norm
-from rdgp.spaces._space import Isometry, Points, Space, Tangents
+from rdgp.core import register, safe_norm
+from rdgp.spaces._space import Isometry, Points, Readable, Space, Tangents, UnitScaling
 
 
+@register("rdgp:Product")
 class Product(Space):
     """The product of two or more spaces; nested products are flattened.
 
@@ -21,18 +23,23 @@ class Product(Space):
     5
     """
 
-    factors: tuple[Space, ...] = eqx.field(static=True)
+    _factors: tuple[Space, ...]
 
     def __init__(self, *factors: Space) -> None:
         if not all(isinstance(factor, Space) for factor in factors):
             raise ValueError(f"Product takes spaces, got {factors}; write Product(Sphere(2), Circle())")
-        flat = [part for factor in factors for part in (factor.factors if isinstance(factor, Product) else (factor,))]
+        flat = [part for factor in factors for part in factor.factors]
         if len(flat) < 2:
             raise ValueError(f"Product needs at least two factors, got {len(flat)}; use the factor itself")
-        self.factors = tuple(flat)
+        self._factors = tuple(flat)
 
     def __str__(self) -> str:
         return f"Product({', '.join(map(str, self.factors))})"
+
+    @property
+    def factors(self) -> tuple[Space, ...]:
+        """The factors."""
+        return self._factors
 
     @property
     def dim(self) -> int:
@@ -57,9 +64,21 @@ class Product(Space):
             slice(int(end) - factor.ambient_dim, int(end)) for factor, end in zip(self.factors, ends, strict=True)
         )
 
-    def split(self, x: Float[Array, "*#N D"]) -> tuple[Float[Array, "*#N _"], ...]:
-        """Cut an ambient vector into the factors' ambient vectors."""
-        return tuple(x[..., part] for part in self.slices)
+    @property
+    def bounded(self) -> bool:
+        """Whether every factor is bounded."""
+        return all(factor.bounded for factor in self.factors)
+
+    @property
+    def has_boundary(self) -> bool:
+        """Whether some factor has a boundary."""
+        return any(factor.has_boundary for factor in self.factors)
+
+    @property
+    def identifications(self) -> Float[np.ndarray, "R D D"]:
+        """One of each factor's, in all combinations."""
+        choices = itertools.product(*(factor.identifications for factor in self.factors))
+        return np.stack([scipy.linalg.block_diag(*choice) for choice in choices])
 
     def _random_isometry(self, key: PRNGKeyArray) -> Isometry:
         """Draw an isometry of each factor."""
@@ -90,6 +109,19 @@ class Product(Space):
     def _distance(self, x: Points, y: Points) -> Float[Array, "*#N"]:
         return safe_norm(self._each(lambda factor, *args: factor._distance(*args)[..., None], x, y))
 
+    def _lower(self, x: Points, u: Tangents) -> Tangents:
+        return self._each(lambda factor, *args: factor._lower(*args), x, u)
+
+    def _gradient(self, x: Points, derivative: Float[Array, "*#N D"]) -> Tangents:
+        return self._each(lambda factor, *args: factor._gradient(*args), x, derivative)
+
+    def _canonical(self, x: Points) -> Points:
+        return self._each(lambda factor, part: factor._canonical(part), x)
+
+    def _log_volume_ratio(self, x: Points, y: Points) -> Float[Array, "*#N"]:
+        parts = self._each(lambda factor, *args: factor._log_volume_ratio(*args)[..., None], x, y)
+        return jnp.sum(parts, axis=-1)
+
     def _frame(self, x: Points) -> Float[Array, "*#N D d"]:
         blocks = [factor._frame(part) for factor, part in zip(self.factors, self.split(x), strict=True)]
         widths = np.cumsum([0, *(block.shape[-1] for block in blocks)])
@@ -104,3 +136,29 @@ class Product(Space):
 
     def _random(self, n: int, key: PRNGKeyArray) -> Float[Array, "N D"]:
         return jnp.concatenate([factor._random(n, k) for factor, k in self._with_keys(key)], axis=-1)
+
+    def unit_scaled(self) -> UnitScaling:
+        """Scale each factor."""
+        parts = [factor.unit_scaled() for factor in self.factors]
+        shift, scale = (np.concatenate([part[i] for part in parts]) for i in (1, 2))
+        return UnitScaling(Product(*(part.space for part in parts)), shift, scale)
+
+    def base_point(self) -> Float[np.ndarray, "D"]:
+        """Return the base points of the factors."""
+        return np.concatenate([factor.base_point() for factor in self.factors])
+
+    def cut_fraction(self, u: Float[np.ndarray, "d"]) -> float:
+        """Return the largest of the factors' fractions."""
+        cuts = np.cumsum([factor.dim for factor in self.factors])[:-1]
+        return max(factor.cut_fraction(part) for factor, part in zip(self.factors, np.split(u, cuts), strict=True))
+
+    @property
+    def readable(self) -> Readable:
+        """The coordinates of all factors."""
+        parts = [factor.readable for factor in self.factors]
+        return Readable(*(tuple(itertools.chain(*field)) for field in zip(*parts, strict=True)))
+
+    def read(self, x: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "N R"]:
+        """Return the coordinates of all factors."""
+        parts = zip(self.factors, self.slices, strict=True)
+        return np.concatenate([factor.read(x[:, part]) for factor, part in parts], axis=1)

@@ -1,6 +1,7 @@
 """The contract of a space, with the checks every space shares."""
 
 from abc import abstractmethod
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -18,6 +19,7 @@ from rdgp.core import (
     compiled,
     is_concrete,
     safe_norm,
+    small_product,
 )
 
 Points = Float[Array, "*#N D"]
@@ -39,6 +41,30 @@ class Isometry(eqx.Module):
         return v @ self.matrix.T
 
 
+class UnitScaling(NamedTuple):
+    """A space in units of order one, and the affine map x = shift + scale * unit point between the two."""
+
+    space: "Space"
+    shift: Float[np.ndarray, "D"]
+    scale: Float[np.ndarray, "D"]
+
+    def to_unit(self, x: Float[np.ndarray, "*N D"]) -> Float[np.ndarray, "*N D"]:
+        """Return points in units of order one."""
+        return (x - self.shift) / self.scale
+
+    def from_unit(self, x: Float[np.ndarray, "*N D"]) -> Float[np.ndarray, "*N D"]:
+        """Return points in the units of the space."""
+        return x * self.scale + self.shift
+
+
+class Readable(NamedTuple):
+    """Coordinates in which people read points: name, lower and upper limit of each, and which are periodic angles."""
+
+    names: tuple[str, ...]
+    limits: tuple[tuple[float, float], ...]
+    periodic: tuple[bool, ...]
+
+
 def default_tolerance(dtype: np.dtype) -> float:
     """Return how far a point may lie off its space and still count as on it."""
     return 1e-6 if jnp.finfo(dtype).bits >= 64 else 1e-4
@@ -47,7 +73,8 @@ def default_tolerance(dtype: np.dtype) -> float:
 class Space(eqx.Module):
     """A manifold in R^D. Points and tangent vectors are ambient arrays [..., D].
 
-    A concrete space has static fields only and implements the underscored methods; arrays that reach those are checked.
+    A concrete space implements the underscored methods; arrays that reach those are checked. The metric is that of the
+    ambient Euclidean space unless a space overrides `_lower` and `_gradient`. A space may hold arrays.
     """
 
     @property
@@ -65,8 +92,40 @@ class Space(eqx.Module):
     def injectivity_radius(self) -> float:
         """The radius below which exp is invertible at every point (0 where the space has a boundary)."""
 
+    @property
+    def factors(self) -> "tuple[Space, ...]":
+        """The factors of a product; any other space is its own only factor."""
+        return (self,)
+
+    @property
+    def slices(self) -> tuple[slice, ...]:
+        """Where each factor's coordinates stand in an ambient vector."""
+        return (slice(0, self.ambient_dim),)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the space has finite diameter, so that it can be searched all over."""
+        return True
+
+    @property
+    def has_boundary(self) -> bool:
+        """Whether geodesics end at a boundary."""
+        return False
+
+    @property
+    def identifications(self) -> Float[np.ndarray, "R D D"]:
+        """The ambient isometries that map a vector to another vector of the same point, the identity first.
+
+        A tangent vector v at x and A v at A x are the same vector of the space.
+        """
+        return np.eye(self.ambient_dim)[None]
+
+    def split(self, x: Float[Array, "*#N D"]) -> tuple[Float[Array, "*#N _"], ...]:
+        """Cut an ambient vector into the factors' ambient vectors."""
+        return tuple(x[..., part] for part in self.slices)
+
     def exp(self, x: Numbers, v: Numbers) -> Points:
-        """Walk from x along the geodesic with velocity v for unit time."""
+        """Follow the geodesic from x with velocity v for unit time."""
         x, v = self._check_pair(x, v, "v")
         return compiled(type(self)._exp, self, x, v)
 
@@ -86,10 +145,31 @@ class Space(eqx.Module):
         x, u = self._check_pair(x, u, "u")
         return compiled(type(self)._transport_along, self, x, v, u)
 
+    def inner(self, x: Numbers, u: Numbers, v: Numbers) -> Float[Array, "*#N"]:
+        """Return the inner product <u, v> of tangent vectors at x."""
+        x, u = self._check_pair(x, u, "u")
+        x, v = self._check_pair(x, v, "v")
+        return compiled(_inner, self, x, u, v)
+
+    def lower(self, x: Numbers, u: Numbers) -> Tangents:
+        """Return the linear function <u, ·> of tangent vectors at x as an ambient vector: <u, v> = lower(x, u) · v."""
+        x, u = self._check_pair(x, u, "u")
+        return compiled(type(self)._lower, self, x, u)
+
+    def gradient(self, x: Numbers, derivative: Numbers) -> Tangents:
+        """Return the gradient at x of a function whose ambient derivative there is given."""
+        x, derivative = self._check_pair(x, derivative, "derivative")
+        return compiled(type(self)._gradient, self, x, derivative)
+
     def distance(self, x: Numbers, y: Numbers) -> Float[Array, "*#N"]:
         """Return the geodesic distance, pair by pair."""
         x, y = self._check_pair(x, y, "y")
         return compiled(type(self)._distance, self, x, self.check(y, "y"))
+
+    def log_volume_ratio(self, x: Numbers, y: Numbers) -> Float[Array, "*#N"]:
+        """Return log det of the derivative of exp_x at log_x(y): by how much exp stretches volumes on the way to y."""
+        x, y = self._check_pair(x, y, "y")
+        return compiled(type(self)._log_volume_ratio, self, x, self.check(y, "y"))
 
     def frame(self, x: Numbers) -> Float[Array, "*#N D d"]:
         """Return an orthonormal basis of each tangent space, as columns."""
@@ -102,9 +182,17 @@ class Space(eqx.Module):
         check_finite(x, "x")
         return compiled(type(self)._nearest, self, x)
 
+    def canonical(self, x: Numbers) -> Points:
+        """Return, of all ambient vectors that stand for the same point, always the same one."""
+        return compiled(type(self)._canonical, self, self.check(x))
+
     def random(self, n: int, *, key: PRNGKeyArray) -> Float[Array, "N D"]:
         """Draw n points uniformly (from a standard normal on Euclidean space)."""
         return compiled(type(self)._random, self, check_count(n, "n", 0), key)
+
+    def random_isometry(self, *, key: PRNGKeyArray) -> Isometry:
+        """Draw a random isometry of the space."""
+        return compiled(type(self)._random_isometry, self, key)
 
     def contains(self, x: Numbers, atol: float | None = None) -> Bool[Array, "*#N"]:
         """Tell which points lie on the space, within an absolute tolerance."""
@@ -132,9 +220,31 @@ class Space(eqx.Module):
                 )
         return x
 
-    def random_isometry(self, *, key: PRNGKeyArray) -> Isometry:
-        """Draw a random isometry of the space."""
-        return compiled(type(self)._random_isometry, self, key)
+    def unit_scaled(self) -> UnitScaling:
+        """Return the space in units of order one; spaces without units are their own."""
+        return UnitScaling(self, np.zeros(self.ambient_dim), np.ones(self.ambient_dim))
+
+    def base_point(self) -> Float[np.ndarray, "D"]:
+        """Return a point to start from: the nearest to the first unit vector."""
+        with jax.ensure_compile_time_eval():
+            return np.asarray(self.nearest(np.eye(self.ambient_dim)[0]), float)
+
+    def cut_fraction(self, u: Float[np.ndarray, "d"]) -> float:
+        """Return how far tangent coordinates u at the base point lie on the way to the cut locus, which is at 1."""
+        return float(np.linalg.norm(u) / self.injectivity_radius)
+
+    @property
+    def readable(self) -> Readable:
+        """The coordinates of `read`, by which people know points; ambient ones unless a space has better."""
+        size = self.ambient_dim
+        return Readable(tuple(f"x{i}" for i in range(size)), ((-1.0, 1.0),) * size, (False,) * size)
+
+    def read(self, x: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "N R"]:
+        """Return points in the coordinates of `readable`, angles in degrees."""
+        return np.asarray(x, float)
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def _error(self, x: Points) -> Float[Array, "*#N"]:
         return safe_norm(x - self._nearest(x))
@@ -146,6 +256,23 @@ class Space(eqx.Module):
         check_finite(u, name)
         dtype = jnp.promote_types(x.dtype, u.dtype)
         return x.astype(dtype), u.astype(dtype)
+
+    def _lower(self, x: Points, u: Tangents) -> Tangents:
+        return u
+
+    def _gradient(self, x: Points, derivative: Float[Array, "*#N D"]) -> Tangents:
+        return self._project(x, derivative)
+
+    def _canonical(self, x: Points) -> Points:
+        return x
+
+    def _log_volume_ratio(self, x: Points, y: Points) -> Float[Array, "*#N"]:
+        """Differentiate exp along the frame at x and take components in that at y."""
+        x, y = jnp.broadcast_arrays(x, y)
+        v, columns = self._log(x, y), jnp.moveaxis(self._frame(x), -1, 0)
+        moved = jax.vmap(lambda u: jax.jvp(lambda w: self._exp(x, w), (v,), (u,))[1])(columns)
+        lowered = jnp.stack([self._lower(y, column) for column in jnp.moveaxis(self._frame(y), -1, 0)], axis=-1)
+        return jnp.linalg.slogdet(small_product(lowered, jnp.moveaxis(moved, 0, -1)))[1]
 
     @abstractmethod
     def _random_isometry(self, key: PRNGKeyArray) -> Isometry: ...
@@ -173,3 +300,8 @@ class Space(eqx.Module):
 
     @abstractmethod
     def _random(self, n: int, key: PRNGKeyArray) -> Float[Array, "N D"]: ...
+
+
+def _inner(space: Space, x: Points, u: Tangents, v: Tangents) -> Float[Array, "*#N"]:
+    return jnp.sum(space._lower(x, u) * v, axis=-1)
+

@@ -5,17 +5,19 @@ import math
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from rdgp.core import angle_over_sine, check_count, normalize, safe_norm, standard_normal, stumpff
+from rdgp.core import angle_over_sine, check_count, normalize, register, safe_norm, standard_normal, stumpff
 from rdgp.spaces._quaternions import quaternion_frame
-from rdgp.spaces._space import Isometry, Points, Space, Tangents
+from rdgp.spaces._space import Isometry, Points, Readable, Space, Tangents
 
 
 def _dot(a: Float[Array, "*#N D"], b: Float[Array, "*#N D"]) -> Float[Array, "*#N 1"]:
     return jnp.sum(a * b, axis=-1, keepdims=True)
 
 
+@register("rdgp:Sphere")
 class Sphere(Space):
     """Unit vectors in R^(d+1), d >= 1, with the angle between them as distance.
 
@@ -58,7 +60,10 @@ class Sphere(Space):
     def _log(self, x: Points, y: Points) -> Tangents:
         cosine = _dot(x, y)
         across = y - cosine * x
-        return angle_over_sine(cosine, _dot(across, across)) * across
+        squared = _dot(across, across)
+        opposite = (cosine < 0.0) & (squared < jnp.finfo(x.dtype).eps ** 2)
+        direct = angle_over_sine(cosine, jnp.where(opposite, 1.0, squared)) * across
+        return jnp.where(opposite, math.pi * self._frame(x + 0.0 * y)[..., 0], direct)
 
     def _project(self, x: Points, u: Float[Array, "*#N D"]) -> Tangents:
         return u - _dot(x, u) * x
@@ -69,6 +74,9 @@ class Sphere(Space):
 
     def _distance(self, x: Points, y: Points) -> Float[Array, "*#N"]:
         return 2.0 * jnp.arctan2(safe_norm(x - y), safe_norm(x + y))
+
+    def _log_volume_ratio(self, x: Points, y: Points) -> Float[Array, "*#N"]:
+        return -(self.d - 1) * log_angle_over_sine(x, y)
 
     def _frame(self, x: Points) -> Float[Array, "*#N D d"]:
         if self.d == 1:
@@ -83,10 +91,26 @@ class Sphere(Space):
     def _random(self, n: int, key: PRNGKeyArray) -> Float[Array, "N D"]:
         return normalize(standard_normal(key, (n, self.ambient_dim)))
 
+    @property
+    def readable(self) -> Readable:
+        """The angle on a circle, ambient coordinates elsewhere."""
+        return Readable(("angle",), ((-180.0, 180.0),), (True,)) if self.d == 1 else super().readable
+
+    def read(self, x: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "N R"]:
+        """Return the angle in degrees, or the ambient coordinates."""
+        return np.rad2deg(np.arctan2(x[:, 1:], x[:, :1])) if self.d == 1 else super().read(x)
+
 
 def Circle() -> Sphere:  # noqa: N802 - reads as the name of a space
     """Return the circle, Sphere(1)."""
     return Sphere(1)
+
+
+def log_angle_over_sine(x: Points, y: Points) -> Float[Array, "*#N"]:
+    """Return log(θ / sin θ) for the angle θ between unit vectors."""
+    cosine = _dot(x, y)
+    across = y - cosine * x
+    return jnp.log(angle_over_sine(cosine, _dot(across, across)))[..., 0]
 
 
 def _reflected_frame(x: Points) -> Float[Array, "*#N D d"]:

@@ -6,16 +6,18 @@ from collections.abc import Callable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.linalg import block_diag
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from rdgp.core import check_count, safe_norm
-from rdgp.spaces._space import Isometry, Points, Space, Tangents
+from rdgp.core import check_count, register, safe_norm
+from rdgp.spaces._space import Isometry, Points, Readable, Space, Tangents
 from rdgp.spaces._sphere import Sphere
 
 _CIRCLE = Sphere(1)
 
 
+@register("rdgp:Torus")
 class Torus(Space):
     """The product of n unit circles in R^(2n), ordered (cos θ_1, sin θ_1, cos θ_2, ...)."""
 
@@ -69,6 +71,9 @@ class Torus(Space):
     def _distance(self, x: Points, y: Points) -> Float[Array, "*#N"]:
         return safe_norm(self._circles(_CIRCLE._distance, x, y))
 
+    def _log_volume_ratio(self, x: Points, y: Points) -> Float[Array, "*#N"]:
+        return jnp.zeros_like(x[..., 0] + y[..., 0])
+
     def _frame(self, x: Points) -> Float[Array, "*#N D d"]:
         columns = self._circles(_CIRCLE._frame, x)  # [..., n, 2, 1]
         blocks = columns * jnp.eye(self.n, dtype=x.dtype)[:, None, :]
@@ -79,3 +84,20 @@ class Torus(Space):
 
     def _random(self, n: int, key: PRNGKeyArray) -> Float[Array, "N D"]:
         return _CIRCLE._random(n * self.n, key).reshape(n, self.ambient_dim)
+
+    def base_point(self) -> Float[np.ndarray, "D"]:
+        """Return the point whose angles are zero."""
+        return np.tile([1.0, 0.0], self.n)
+
+    def cut_fraction(self, u: Float[np.ndarray, "n"]) -> float:
+        """Return the largest angle over π."""
+        return float(np.max(np.abs(u)) / np.pi)
+
+    @property
+    def readable(self) -> Readable:
+        """The angles."""
+        return Readable(("angle",) * self.n, ((-180.0, 180.0),) * self.n, (True,) * self.n)
+
+    def read(self, x: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "N n"]:
+        """Return the angles in degrees."""
+        return np.rad2deg(np.arctan2(x[:, 1::2], x[:, ::2]))

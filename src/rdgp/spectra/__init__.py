@@ -9,6 +9,7 @@ from rdgp.spectra._spectrum import (
     ambient_spectra,
     hodge_parts,
     hodge_spectrum,
+    provides,
     scalar_spectrum,
 )
 from rdgp.spectra._sphere import SphereHodgeSpectrum, SphereSpectrum
@@ -27,6 +28,7 @@ __all__ = [
     "ambient_spectra",
     "hodge_parts",
     "hodge_spectrum",
+    "provides",
     "quadrature",
     "scalar_spectrum",
 ]

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from rdgp.core import check_count, orthogonal_complement, outer_last_axis
+from rdgp.core import check_count, orthogonal_complement, outer_last_axis, register, small_product
 from rdgp.spaces import Product
 from rdgp.spectra._spectrum import (
     HodgePart,
@@ -30,7 +30,7 @@ def _same(a: float, b: float) -> bool:
     return abs(a - b) <= 1e-9 * max(1.0, abs(a))
 
 
-def _group(items: Iterable[tuple[float, tuple]], levels: int) -> tuple[tuple[float, tuple], ...]:
+def _group(items: Iterable[tuple[float, tuple]], num_levels: int) -> tuple[tuple[float, tuple], ...]:
     """Merge items of equal eigenvalue and keep the lowest levels: ((eigenvalue, items), ...)."""
     groups: list[tuple[float, list]] = []
     for value, item in sorted(items, key=lambda pair: pair[0]):
@@ -38,18 +38,19 @@ def _group(items: Iterable[tuple[float, tuple]], levels: int) -> tuple[tuple[flo
             groups[-1][1].append(item)
         else:
             groups.append((value, [item]))
-    return tuple((value, tuple(members)) for value, members in groups[:levels])
+    return tuple((value, tuple(members)) for value, members in groups[:num_levels])
 
 
-def _lowest_sums(eigenvalues: Sequence[Float[np.ndarray, "_"]], levels: int) -> list[tuple[float, Index]]:
+def _lowest_sums(eigenvalues: Sequence[Float[np.ndarray, "_"]], num_levels: int) -> list[tuple[float, Index]]:
     """Return the index tuples of the lowest distinct sums of eigenvalues, one from each list."""
     partial: list[tuple[float, Index]] = [(0.0, ())]
     for values in eigenvalues:
         extended = [(total + float(v), (*index, i)) for total, index in partial for i, v in enumerate(values)]
-        partial = [(value, index) for value, members in _group(extended, levels) for index in members]
+        partial = [(value, index) for value, members in _group(extended, num_levels) for index in members]
     return partial
 
 
+@register("rdgp:ProductSpectrum")
 class ProductSpectrum(ScalarSpectrum):
     """Products of the factors' eigenfunctions; a level holds all products of one total eigenvalue."""
 
@@ -57,10 +58,11 @@ class ProductSpectrum(ScalarSpectrum):
     factors: tuple[ScalarSpectrum, ...]
     groups: tuple[tuple[float, tuple[Index, ...]], ...] = eqx.field(static=True)
 
-    def __init__(self, space: Product, factors: Sequence[ScalarSpectrum], levels: int) -> None:
+    def __init__(self, space: Product, factors: Sequence[ScalarSpectrum], num_levels: int) -> None:
         self.space = space
         self.factors = tuple(factors)
-        self.groups = _group(_lowest_sums([factor.eigenvalues for factor in factors], levels), levels)
+        sums = _lowest_sums([factor.eigenvalues for factor in factors], num_levels)
+        self.groups = _group(sums, num_levels)
 
     @property
     def eigenvalues(self) -> Float[np.ndarray, "K"]:
@@ -71,6 +73,11 @@ class ProductSpectrum(ScalarSpectrum):
     def multiplicities(self) -> Int[np.ndarray, "K"]:
         """Number of products in each level."""
         return np.array([sum(self._size(index) for index in members) for _, members in self.groups])
+
+    @property
+    def homogeneous(self) -> bool:
+        """Whether all factors are."""
+        return all(factor.homogeneous for factor in self.factors)
 
     def _size(self, index: Index) -> int:
         return int(np.prod([factor.multiplicities[i] for factor, i in zip(self.factors, index, strict=True)]))
@@ -88,14 +95,14 @@ class ProductSpectrum(ScalarSpectrum):
         return jnp.concatenate(products, axis=-1)
 
     @eqx.filter_jit
-    def zonal(self, weights: Float[Array, "K"], x: Float[Array, "N D"], y: Float[Array, "L D"]) -> Float[Array, "N L"]:
-        """Nest the factors' zonal sums: sum_i Z_i(x_1, y_1) sum_j w_ij Z_j(x_2, y_2)."""
+    def kernel(self, weights: Float[Array, "K"], x: Float[Array, "N D"], y: Float[Array, "L D"]) -> Float[Array, "N L"]:
+        """Nest the factors' sums: sum_i Z_i(x_1, y_1) sum_j w_ij Z_j(x_2, y_2)."""
         level = {index: k for k, (_, members) in enumerate(self.groups) for index in members}
         pairs = list(zip(self.factors, self.space.split(x), self.space.split(y), strict=True))
-        return _nested_zonal(pairs, level, weights)
+        return _nested_kernel(pairs, level, weights)
 
 
-def _nested_zonal(
+def _nested_kernel(
     pairs: list[tuple[ScalarSpectrum, Array, Array]], level: dict[Index, int], weights: Float[Array, "K"]
 ) -> Float[Array, "N L"]:
     """Sum over the index tuples, the first index outermost; `level` says which weight each tuple takes."""
@@ -104,12 +111,12 @@ def _nested_zonal(
     if not rest:
         where = np.array([index[0] for index in level])
         last = jnp.zeros(size, weights.dtype).at[where].set(weights[np.array(list(level.values()))])
-        return factor.zonal(last, x, y)
+        return factor.kernel(last, x, y)
     by_first: dict[int, dict[Index, int]] = defaultdict(dict)
     for index, k in level.items():
         by_first[index[0]][index[1:]] = k
     one_hot = jnp.eye(size, dtype=weights.dtype)
-    terms = [factor.zonal(one_hot[i], x, y) * _nested_zonal(rest, inner, weights) for i, inner in by_first.items()]
+    terms = [factor.kernel(one_hot[i], x, y) * _nested_kernel(rest, inner, weights) for i, inner in by_first.items()]
     return reduce(jnp.add, terms)
 
 
@@ -117,6 +124,7 @@ def _blocks(features: Float[Array, "*s M"], multiplicities: Int[np.ndarray, "K"]
     return jnp.split(features, np.cumsum(multiplicities)[:-1].tolist(), axis=-1)
 
 
+@register("rdgp:ProductHodgeTerm")
 class _Term(NamedTuple):
     """A multiple of (a field on one factor) times (scalar functions on the others), by level within each."""
 
@@ -129,6 +137,17 @@ class _Term(NamedTuple):
 Piece = tuple[_Term, ...]  # fields of a piece are sums of its terms, function by function
 
 
+@register("rdgp:ProductHodgeSet")
+class _Set(NamedTuple):
+    """All pieces of one level that share the eigenvalues of the factors."""
+
+    level: int
+    eigenvalue: float
+    by_factor: tuple[float, ...]
+    pieces: tuple[Piece, ...]
+
+
+@register("rdgp:ProductHodgeSpectrum")
 class ProductHodgeSpectrum(HodgeSpectrum):
     """Eigenfields of the Hodge Laplacian of a product.
 
@@ -140,28 +159,47 @@ class ProductHodgeSpectrum(HodgeSpectrum):
     space: Product
     scalars: tuple[ScalarSpectrum, ...]
     fields: tuple[HodgeSpectrum, ...]
-    groups: tuple[tuple[str, tuple[tuple[float, tuple[Piece, ...]], ...]], ...] = eqx.field(static=True)
+    sets: tuple[tuple[str, tuple[_Set, ...]], ...] = eqx.field(static=True)
 
-    def __init__(self, space: Product, levels: int, names: tuple[str, ...]) -> None:
+    def __init__(self, space: Product, num_levels: int, names: tuple[str, ...]) -> None:
         self.space = space
-        self.scalars = tuple(scalar_spectrum(factor, levels + 1) for factor in space.factors)
-        self.fields = tuple(hodge_spectrum(factor, levels, hodge_parts(factor)) for factor in space.factors)
+        self.scalars = tuple(scalar_spectrum(factor, num_levels + 1) for factor in space.factors)
+        self.fields = tuple(hodge_spectrum(factor, num_levels, hodge_parts(factor)) for factor in space.factors)
         pieces = {"gradient": self._gradients, "curl": self._curls, "harmonic": self._harmonics}
-        self.groups = tuple((name, _group(pieces[name](levels), levels)) for name in names)
+        self.sets = tuple((name, self._grouped(pieces[name](num_levels), num_levels)) for name in names)
 
-    def _sums(self, levels: int) -> list[tuple[float, Index]]:
-        return _lowest_sums([scalar.eigenvalues for scalar in self.scalars], levels)
+    def _grouped(self, pieces: list[tuple[float, Piece]], num_levels: int) -> tuple[_Set, ...]:
+        """Return the pieces of the lowest levels, sorted by level and by the eigenvalues of the factors."""
+        sets = []
+        for level, (value, members) in enumerate(_group(pieces, num_levels)):
+            own: dict[tuple[float, ...], list[Piece]] = defaultdict(list)
+            for piece in members:
+                own[self._by_factor(piece)].append(piece)
+            sets += [_Set(level, value, key, tuple(own[key])) for key in sorted(own)]
+        return tuple(sets)
 
-    def _gradients(self, levels: int) -> list[tuple[float, Piece]]:
+    def _by_factor(self, piece: Piece) -> tuple[float, ...]:
+        """Return the eigenvalue of each factor; a term says it by its levels within the factors."""
+        term = piece[0]
+        values = {part.name: part.eigenvalues for part in self.fields[term.factor].parts}
+        return tuple(
+            float(values[term.part][i] if g == term.factor else self.scalars[g].eigenvalues[i])
+            for g, i in enumerate(term.levels)
+        )
+
+    def _sums(self, num_levels: int) -> list[tuple[float, Index]]:
+        return _lowest_sums([scalar.eigenvalues for scalar in self.scalars], num_levels)
+
+    def _gradients(self, num_levels: int) -> list[tuple[float, Piece]]:
         return [
             (value, self._combine(index, np.sqrt(self._active(index)[1] / value)))
-            for value, index in self._sums(levels + 1)
+            for value, index in self._sums(num_levels + 1)
             if value > 0.0
         ]
 
-    def _curls(self, levels: int) -> list[tuple[float, Piece]]:
+    def _curls(self, num_levels: int) -> list[tuple[float, Piece]]:
         pieces = []
-        for value, index in self._sums(levels + 1):
+        for value, index in self._sums(num_levels + 1):
             active, eigenvalues = self._active(index)
             if len(active) > 1:
                 across = orthogonal_complement(np.sqrt(eigenvalues))
@@ -170,12 +208,12 @@ class ProductHodgeSpectrum(HodgeSpectrum):
             lists = [values if g == f else scalar.eigenvalues for g, scalar in enumerate(self.scalars)]
             pieces += [
                 (value, (_Term(f, name, index, 1.0),))
-                for value, index in _lowest_sums(lists, levels + 1)
+                for value, index in _lowest_sums(lists, num_levels + 1)
                 if value > 0.0
             ]
         return pieces
 
-    def _harmonics(self, levels: int) -> list[tuple[float, Piece]]:
+    def _harmonics(self, num_levels: int) -> list[tuple[float, Piece]]:
         zero = (0,) * len(self.scalars)
         return [(0.0, (_Term(f, name, zero, 1.0),)) for f, name, _ in self._own_parts() if name == "harmonic"]
 
@@ -207,11 +245,38 @@ class ProductHodgeSpectrum(HodgeSpectrum):
         return tuple(
             HodgePart(
                 name,
-                np.array([value for value, _ in groups]),
-                np.array([sum(self._size(piece) for piece in pieces) for _, pieces in groups]),
+                np.array([own.eigenvalue for own in sets]),
+                np.array([sum(self._size(piece) for piece in own.pieces) for own in sets]),
+                np.array([own.by_factor for own in sets]),
+                np.array([own.level for own in sets]),
             )
-            for name, groups in self.groups
+            for name, sets in self.sets
         )
+
+    def diagonal(
+        self, weights: tuple[Float[Array, "_"], ...], x: Float[Array, "N D"], along: Float[Array, "N D p"]
+    ) -> Float[Array, "N p p"]:
+        """Return a constant for each factor, times the identity of its tangent space."""
+        if not self._isotropic:
+            return super().diagonal(weights, x, along)
+        shares = sum((self._shares(sets) * w[:, None]).sum(axis=0) for w, (_, sets) in zip(weights, self.sets, strict=True))
+        blocks = zip(shares, self.space.slices, strict=True)  # type: ignore[arg-type]
+        terms = [share.astype(x.dtype) * small_product(along[:, own], along[:, own]) for share, own in blocks]
+        return reduce(jnp.add, terms)
+
+    @property
+    def _isotropic(self) -> bool:
+        fields = all(field.isotropic_dim is not None for field in self.fields)
+        return fields and all(scalar.homogeneous for scalar in self.scalars)
+
+    def _shares(self, sets: tuple[_Set, ...]) -> Float[np.ndarray, "K F"]:
+        """Return, for each set and factor, the squares of all its fields over the dimension of the factor."""
+        shares = np.zeros((len(sets), len(self.fields)))
+        for row, own in zip(shares, sets, strict=True):
+            for piece in own.pieces:
+                for term in piece:
+                    row[term.factor] += term.coefficient**2 * self._size(piece) / self.space.factors[term.factor].dim
+        return shares
 
     def _size(self, piece: Piece) -> int:
         term = piece[0]
@@ -243,7 +308,7 @@ class ProductHodgeSpectrum(HodgeSpectrum):
                 rows.append(term.coefficient * outer_last_axis(blocks))
             return jnp.concatenate(rows, axis=-2)
 
-        pieces = [piece for _, groups in self.groups for _, members in groups for piece in members]
+        pieces = [piece for _, sets in self.sets for own in sets for piece in own.pieces]
         return jnp.concatenate([evaluate(piece) for piece in pieces], axis=-1)
 
 
@@ -254,18 +319,18 @@ def _blocks_by_part(spectrum: HodgeSpectrum, x: Float[Array, "*N D"]) -> dict[st
 
 
 @scalar_spectrum.register
-def _(space: Product, levels: int) -> ProductSpectrum:
-    check_count(levels, "levels")
-    return ProductSpectrum(space, [scalar_spectrum(factor, levels) for factor in space.factors], levels)
+def _(space: Product, num_levels: int) -> ProductSpectrum:
+    check_count(num_levels, "num_levels")
+    return ProductSpectrum(space, [scalar_spectrum(factor, num_levels) for factor in space.factors], num_levels)
 
 
 @ambient_spectra.register
-def _(space: Product, levels: int) -> tuple[ProductSpectrum, ...]:
+def _(space: Product, num_levels: int) -> tuple[ProductSpectrum, ...]:
     """Replace, for the coordinates of each factor, that factor's scalar spectrum by its ambient one."""
-    check_count(levels, "levels")
-    scalars = [scalar_spectrum(factor, levels) for factor in space.factors]
-    own = [ambient_spectra(factor, levels)[0] for factor in space.factors]
-    return tuple(ProductSpectrum(space, [*scalars[:f], own[f], *scalars[f + 1 :]], levels) for f in range(len(own)))
+    check_count(num_levels, "num_levels")
+    scalars = [scalar_spectrum(factor, num_levels) for factor in space.factors]
+    own = [ambient_spectra(factor, num_levels)[0] for factor in space.factors]
+    return tuple(ProductSpectrum(space, [*scalars[:f], own[f], *scalars[f + 1 :]], num_levels) for f in range(len(own)))
 
 
 @hodge_parts.register
@@ -275,6 +340,6 @@ def _(space: Product) -> tuple[str, ...]:
 
 
 @hodge_spectrum.register
-def _(space: Product, levels: int, parts: tuple[str, ...]) -> ProductHodgeSpectrum:
+def _(space: Product, num_levels: int, parts: tuple[str, ...]) -> ProductHodgeSpectrum:
     check_parts(space, parts)
-    return ProductHodgeSpectrum(space, check_count(levels, "levels"), parts)
+    return ProductHodgeSpectrum(space, check_count(num_levels, "num_levels"), parts)

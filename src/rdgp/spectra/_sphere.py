@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from rdgp.core import check_count
+from rdgp.core import check_count, register
 from rdgp.spaces import Rotations, Sphere
 from rdgp.spectra._coexact import check_basis_size, coexact_coefficients, num_coexact
 from rdgp.spectra._generators import rotation_generators
@@ -21,11 +21,12 @@ from rdgp.spectra._spectrum import (
     hodge_spectrum,
     scalar_spectrum,
 )
-from rdgp.spectra._squares import sum_of_squares
+from rdgp.spectra._variance import variance_by_harmonics
 from rdgp.spectra._synthesis import ambient_weights, circle_matrix, curl_matrices, gradient_matrices, sum_harmonics
-from rdgp.spectra._zonal import derivative_weights, gegenbauer_sum
+from rdgp.spectra._addition import derivative_weights, gegenbauer_sum
 
 
+@register("rdgp:SphereSpectrum")
 class SphereSpectrum(ScalarSpectrum):
     """Spherical harmonics of the given degrees on S_d."""
 
@@ -42,19 +43,29 @@ class SphereSpectrum(ScalarSpectrum):
         """Number of harmonics of each degree."""
         return np.array([num_harmonics(self.d, k) for k in self.degrees])
 
+    @property
+    def homogeneous(self) -> bool:
+        """True, by the addition theorem."""
+        return True
+
+    @property
+    def degree(self) -> int | None:
+        """The highest degree on S_2."""
+        return max(self.degrees) if self.d == 2 else None
+
     @eqx.filter_jit
     def features(self, x: Float[Array, "*N D"]) -> Float[Array, "*N M"]:
         """Evaluate the harmonics, sorted by degree."""
         return by_tiles(lambda tile: harmonics(tile, self.degrees), x)
 
-    def combine(
+    def synthesize(
         self, features: Float[Array, "*N M"], x: Float[Array, "*N D"], coefficients: Float[Array, "M q"]
     ) -> Float[Array, "*N q"]:
         """Return sums of the harmonics; their derivatives in x are such sums again."""
         return sum_harmonics(features, x, coefficients, self.degrees)
 
     @eqx.filter_jit
-    def zonal(self, weights: Float[Array, "K"], x: Float[Array, "N D"], y: Float[Array, "L D"]) -> Float[Array, "N L"]:
+    def kernel(self, weights: Float[Array, "K"], x: Float[Array, "N D"], y: Float[Array, "L D"]) -> Float[Array, "N L"]:
         """Return sum_k w_k N_k G_k(x·y)."""
         return gegenbauer_sum(_by_degree(weights, self.d, self.degrees).astype(x.dtype), x @ y.T, self.d)
 
@@ -69,6 +80,7 @@ def _by_degree(weights: Float[Array, "K"], d: int, degrees: tuple[int, ...]) -> 
     )
 
 
+@register("rdgp:SphereHodgeSpectrum")
 class SphereHodgeSpectrum(HodgeSpectrum):
     """Eigenfields of the Hodge Laplacian on S_d: gradient and curl fields, on the circle gradient and harmonic ones."""
 
@@ -85,34 +97,50 @@ class SphereHodgeSpectrum(HodgeSpectrum):
     def _part(self, name: str) -> HodgePart:
         if name == "gradient":
             scalar = SphereSpectrum(self.d, self.gradient_degrees)
-            return HodgePart(name, scalar.eigenvalues, scalar.multiplicities)
+            return HodgePart.simple(name, scalar.eigenvalues, scalar.multiplicities)
         if name == "curl":
             values = [float((k + 1) * (k + self.d - 2)) for k in self.curl_degrees]
-            return HodgePart(name, np.array(values), np.array([num_coexact(self.d, k) for k in self.curl_degrees]))
-        return HodgePart(name, np.zeros(1), np.ones(1, dtype=int))
+            return HodgePart.simple(name, np.array(values), np.array([num_coexact(self.d, k) for k in self.curl_degrees]))
+        return HodgePart.simple(name, np.zeros(1), np.ones(1, dtype=int))
+
+    @property
+    def degree(self) -> int | None:
+        """The highest degree on S_2."""
+        return max(self._degrees) if self.d == 2 else None
+
+    @property
+    def isotropic_dim(self) -> int:
+        """The dimension d."""
+        return self.d
+
+    @property
+    def _degrees(self) -> tuple[int, ...]:
+        """The degrees of gradient and curl fields together."""
+        kept = {"gradient": self.gradient_degrees, "curl": self.curl_degrees}
+        return tuple(sorted({degree for name in self.names for degree in kept.get(name, ())}))
 
     @eqx.filter_jit
     def features(self, x: Float[Array, "*N D"]) -> Float[Array, "*N D M"]:
         """Evaluate the eigenfields."""
         return by_tiles(self._surface_rows if self.d == 2 else self._rows, x)
 
-    def carriers(self, x: Float[Array, "*N D"]) -> Float[Array, "*N m"]:
+    def basis(self, x: Float[Array, "*N D"]) -> Float[Array, "*N m"]:
         """Evaluate the scalar harmonics of which every eigenfield is the projection of a combination."""
-        return by_tiles(lambda tile: harmonics(tile, self._carrier_degrees), x)
+        return by_tiles(lambda tile: harmonics(tile, self._basis_degrees), x)
 
-    def combine(
-        self, carriers: Float[Array, "*N m"], x: Float[Array, "*N D"], coefficients: Float[Array, "M"]
+    def synthesize(
+        self, basis: Float[Array, "*N m"], x: Float[Array, "*N D"], coefficients: Float[Array, "M"]
     ) -> Float[Array, "*N D"]:
         """Return P_x (φ(x) W)."""
-        weights = ambient_weights(self._terms, self._carrier_degrees, coefficients).astype(x.dtype)
-        ambient = sum_harmonics(carriers, x, weights, self._carrier_degrees)
+        weights = ambient_weights(self._terms, self._basis_degrees, coefficients).astype(x.dtype)
+        ambient = sum_harmonics(basis, x, weights, self._basis_degrees)
         return ambient - jnp.sum(ambient * x, axis=-1, keepdims=True) * x
 
-    def squares(self, x: Float[Array, "*N D"], factor: Float[Array, "M r"]) -> Float[Array, "*N"]:
+    def variance_trace(self, x: Float[Array, "*N D"], factor: Float[Array, "M r"]) -> Float[Array, "*N"]:
         """Return the sum of |F(x) A_j|², on S_2 by scalar harmonics alone."""
         if self.d != 2:
-            return super().squares(x, factor)
-        return sum_of_squares(self, max(*self.gradient_degrees, *self.curl_degrees), x, factor)
+            return super().variance_trace(x, factor)
+        return variance_by_harmonics(self, max(self._degrees), x, factor)
 
     @property
     def _terms(self) -> list[tuple[int, Float[np.ndarray, "_ _ D"]]]:
@@ -125,17 +153,18 @@ class SphereHodgeSpectrum(HodgeSpectrum):
         return [term for name in self.names for term in every[name]()]
 
     @property
-    def _carrier_degrees(self) -> tuple[int, ...]:
+    def _basis_degrees(self) -> tuple[int, ...]:
         return tuple(sorted({degree for degree, _ in self._terms}))
 
     def _surface_rows(self, x: Float[Array, "N D"]) -> Float[Array, "D M N"]:
         """On S_2: curl fields x × ∇φ / √λ by the rotation generators, gradient fields -x × curl."""
-        degrees = self.gradient_degrees
-        scale = jnp.asarray(1.0 / np.sqrt(self._feature_eigenvalues("gradient")), x.dtype)[:, None]
-        u, v, w = rotation_generators(scale * harmonics(x, degrees), degrees)
+        degrees = self._degrees
+        scale = np.concatenate([np.full(2 * k + 1, (k * (k + 1)) ** -0.5) for k in degrees])
+        u, v, w = rotation_generators(jnp.asarray(scale, x.dtype)[:, None] * harmonics(x, degrees), degrees)
         a, b, c = x.T
         rows = {"gradient": (c * v - b * w, a * w - c * u, b * u - a * v), "curl": (u, v, w)}
-        components = [rows[name][axis] for axis in range(3) for name in self.names]
+        own = {"gradient": self.gradient_degrees, "curl": self.curl_degrees}
+        components = [_of_degrees(rows[name][axis], degrees, own[name]) for axis in range(3) for name in self.names]
         return jnp.concatenate(components).reshape(3, -1, x.shape[0])
 
     def _rows(self, x: Float[Array, "N D"]) -> Float[Array, "D M N"]:
@@ -162,7 +191,7 @@ class SphereHodgeSpectrum(HodgeSpectrum):
         return np.repeat(part.eigenvalues, part.multiplicities)
 
     @eqx.filter_jit
-    def zonal(
+    def kernel(
         self,
         weights: tuple[Float[Array, "_"], ...],
         x: Float[Array, "N D"],
@@ -170,12 +199,12 @@ class SphereHodgeSpectrum(HodgeSpectrum):
         along_x: Float[Array, "N D p"],
         along_y: Float[Array, "L D q"],
     ) -> Float[Array, "N p L q"]:
-        """Sum the zonal kernels of all parts with two Clenshaw passes, whatever the number of fields.
+        """Sum all parts with two Clenshaw passes, whatever the number of fields.
 
         With t = x·y, every part is A(t) P_x P_y + B'(t) P_x P_y + B''(t) (P_x y)(P_y x)ᵀ with sums A and B of zonal
         polynomials, and A P P and B'' do not need the features.
         """
-        plain, potential = self._zonal_weights(dict(zip(self.names, weights, strict=True)))
+        plain, potential = self._kernel_weights(dict(zip(self.names, weights, strict=True)))
         t = x @ y.T
         first = derivative_weights(potential, self.d)
         second = derivative_weights(first, self.d + 2)
@@ -193,7 +222,7 @@ class SphereHodgeSpectrum(HodgeSpectrum):
             kernel = kernel + weights[-1][0] * jnp.einsum("np,lq->nplq", *along)
         return kernel
 
-    def _zonal_weights(self, weights: dict[str, Float[Array, "_"]]) -> tuple[Float[Array, "_"] | None, Array]:
+    def _kernel_weights(self, weights: dict[str, Float[Array, "_"]]) -> tuple[Float[Array, "_"] | None, Array]:
         """Return the weights of G_k in A (from curls only) and in the potential B."""
         d, some = self.d, next(iter(weights.values()))
         potential = jnp.zeros(2, some.dtype)
@@ -214,13 +243,23 @@ class SphereHodgeSpectrum(HodgeSpectrum):
         return _by_degree(weights["curl"], d, self.curl_degrees), potential
 
 
+def _of_degrees(
+    rows: Float[Array, "M N"], degrees: tuple[int, ...], wanted: tuple[int, ...]
+) -> Float[Array, "_ N"]:
+    """Return the rows of some of the degrees of S_2."""
+    if degrees == wanted:
+        return rows
+    of_row = np.repeat(degrees, [2 * degree + 1 for degree in degrees])
+    return rows[np.flatnonzero(np.isin(of_row, wanted))]
+
+
 def _circle_direction(x: Float[Array, "N 2"]) -> Float[Array, "2 1 N"]:
     return jnp.stack([-x[:, 1], x[:, 0]])[:, None]
 
 
 @scalar_spectrum.register
-def _(space: Sphere, levels: int) -> SphereSpectrum:
-    return SphereSpectrum(space.d, tuple(range(check_count(levels, "levels"))))
+def _(space: Sphere, num_levels: int) -> SphereSpectrum:
+    return SphereSpectrum(space.d, tuple(range(check_count(num_levels, "num_levels"))))
 
 
 @hodge_parts.register
@@ -229,22 +268,22 @@ def _(space: Sphere) -> tuple[str, ...]:
 
 
 @hodge_spectrum.register
-def _(space: Sphere, levels: int, parts: tuple[str, ...]) -> SphereHodgeSpectrum:
+def _(space: Sphere, num_levels: int, parts: tuple[str, ...]) -> SphereHodgeSpectrum:
     check_parts(space, parts)
-    degrees = tuple(range(1, check_count(levels, "levels") + 1))
+    degrees = tuple(range(1, check_count(num_levels, "num_levels") + 1))
     return SphereHodgeSpectrum(space.d, parts, degrees, degrees)
 
 
 @scalar_spectrum.register
-def _(space: Rotations, levels: int) -> SphereSpectrum:
+def _(space: Rotations, num_levels: int) -> SphereSpectrum:
     """Keep the even degrees: functions of a rotation take the same value at q and -q."""
-    return SphereSpectrum(3, tuple(range(0, 2 * check_count(levels, "levels"), 2)))
+    return SphereSpectrum(3, tuple(range(0, 2 * check_count(num_levels, "num_levels"), 2)))
 
 
 @ambient_spectra.register
-def _(space: Rotations, levels: int) -> tuple[SphereSpectrum, ...]:
+def _(space: Rotations, num_levels: int) -> tuple[SphereSpectrum, ...]:
     """Keep the odd degrees: a vector at q is minus that vector at -q."""
-    return (SphereSpectrum(3, tuple(range(1, 2 * check_count(levels, "levels"), 2))),)
+    return (SphereSpectrum(3, tuple(range(1, 2 * check_count(num_levels, "num_levels"), 2))),)
 
 
 @hodge_parts.register
@@ -253,7 +292,7 @@ def _(space: Rotations) -> tuple[str, ...]:
 
 
 @hodge_spectrum.register
-def _(space: Rotations, levels: int, parts: tuple[str, ...]) -> SphereHodgeSpectrum:
+def _(space: Rotations, num_levels: int, parts: tuple[str, ...]) -> SphereHodgeSpectrum:
     check_parts(space, parts)
-    last = 2 * check_count(levels, "levels")
+    last = 2 * check_count(num_levels, "num_levels")
     return SphereHodgeSpectrum(3, parts, tuple(range(2, last + 1, 2)), tuple(range(1, last, 2)))

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from rdgp.core import check_count, orthogonal_complement
+from rdgp.core import check_count, orthogonal_complement, register
 from rdgp.spaces import Torus
 from rdgp.spectra._harmonics import circle_powers
 from rdgp.spectra._spectrum import (
@@ -24,30 +24,30 @@ from rdgp.spectra._spectrum import (
 
 
 @lru_cache(maxsize=64)
-def _frequencies(n: int, levels: int) -> tuple[Int[np.ndarray, "F n"], Int[np.ndarray, "F"]]:
+def _frequencies(n: int, num_levels: int) -> tuple[Int[np.ndarray, "F n"], Int[np.ndarray, "F"]]:
     """Return the frequencies of the lowest shells, one of each pair ±m, sorted by shell, and each one's level."""
-    reach = 0
-    while True:  # every shell up to reach² lies wholly within |m_i| <= reach
-        grid = np.array(list(itertools.product(range(-reach, reach + 1), repeat=n)))
+    largest = 0
+    while True:  # every shell up to largest² lies wholly within |m_i| <= largest
+        grid = np.array(list(itertools.product(range(-largest, largest + 1), repeat=n)))
         squared = (grid**2).sum(axis=1)
-        shells = np.unique(squared[squared <= reach**2])
-        if shells.size >= levels:
+        shells = np.unique(squared[squared <= largest**2])
+        if shells.size >= num_levels:
             break
-        reach += 1
+        largest += 1
     first_nonzero = np.array([next((value for value in m if value), 0) for m in grid])
     keep = (first_nonzero > 0) | (squared == 0)
-    grid, squared = grid[keep & (squared <= shells[levels - 1])], squared[keep & (squared <= shells[levels - 1])]
+    grid, squared = grid[keep & (squared <= shells[num_levels - 1])], squared[keep & (squared <= shells[num_levels - 1])]
     order = np.argsort(squared, kind="stable")
     return grid[order], np.searchsorted(shells, squared[order])
 
 
-def _waves(x: Float[Array, "N D"], frequencies: Int[np.ndarray, "F n"]) -> tuple[Array, Array]:
+def _cosines_and_sines(x: Float[Array, "N D"], frequencies: Int[np.ndarray, "F n"]) -> tuple[Array, Array]:
     """Return √2 cos(m·θ) and √2 sin(m·θ) as products of powers of (cos θ_i, sin θ_i): no angle is computed."""
-    reach = int(np.abs(frequencies).max(initial=0))
+    largest = int(np.abs(frequencies).max(initial=0))
     cosine = jnp.full((frequencies.shape[0], x.shape[0]), np.sqrt(2.0), x.dtype)
     sine = jnp.zeros_like(cosine)
     for i in range(frequencies.shape[1]):
-        c, s = circle_powers(x[:, 2 * i], x[:, 2 * i + 1], reach)
+        c, s = circle_powers(x[:, 2 * i], x[:, 2 * i + 1], largest)
         m = frequencies[:, i]
         c, s = c[np.abs(m)], jnp.asarray(np.sign(m), x.dtype)[:, None] * s[np.abs(m)]
         cosine, sine = cosine * c - sine * s, cosine * s + sine * c
@@ -59,52 +59,64 @@ def _interleave(first: Float[Array, "*s F N"], second: Float[Array, "*s F N"]) -
     return pairs.reshape(*first.shape[:-2], 2 * first.shape[-2], first.shape[-1])
 
 
+@register("rdgp:TorusSpectrum")
 class TorusSpectrum(ScalarSpectrum):
     """1 and √2 cos(m·θ), √2 sin(m·θ) for the integer frequencies of the lowest shells."""
 
     n: int = eqx.field(static=True)
-    levels: int = eqx.field(static=True)
+    num_levels: int = eqx.field(static=True)
 
     @property
     def eigenvalues(self) -> Float[np.ndarray, "K"]:
         """λ = |m|²."""
-        frequencies, level = _frequencies(self.n, self.levels)
-        return (frequencies[np.searchsorted(level, np.arange(self.levels))] ** 2).sum(axis=1).astype(float)
+        frequencies, level = _frequencies(self.n, self.num_levels)
+        return (frequencies[np.searchsorted(level, np.arange(self.num_levels))] ** 2).sum(axis=1).astype(float)
 
     @property
     def multiplicities(self) -> Int[np.ndarray, "K"]:
         """Number of integer vectors on each shell."""
-        _, level = _frequencies(self.n, self.levels)
-        return np.where(np.arange(self.levels) == 0, 1, 2) * np.bincount(level, minlength=self.levels)
+        _, level = _frequencies(self.n, self.num_levels)
+        return np.where(np.arange(self.num_levels) == 0, 1, 2) * np.bincount(level, minlength=self.num_levels)
+
+    @property
+    def homogeneous(self) -> bool:
+        """True: cos² + sin² = 1."""
+        return True
 
     @eqx.filter_jit
     def features(self, x: Float[Array, "*N D"]) -> Float[Array, "*N M"]:
-        """Evaluate the waves, sorted by shell."""
+        """Evaluate them, sorted by shell."""
         return by_tiles(self._rows, x)
 
     def _rows(self, x: Float[Array, "N D"]) -> Float[Array, "M N"]:
-        frequencies, _ = _frequencies(self.n, self.levels)
-        return jnp.concatenate([jnp.ones((1, x.shape[0]), x.dtype), _interleave(*_waves(x, frequencies[1:]))])
+        frequencies, _ = _frequencies(self.n, self.num_levels)
+        return jnp.concatenate([jnp.ones((1, x.shape[0]), x.dtype), _interleave(*_cosines_and_sines(x, frequencies[1:]))])
 
 
+@register("rdgp:TorusHodgeSpectrum")
 class TorusHodgeSpectrum(HodgeSpectrum):
-    """Waves times constant directions: along the frequency (gradient), across it (curl); constants (harmonic)."""
+    """Trigonometric functions times constant directions: along the frequency (gradient), across it (curl); constants (harmonic)."""
 
     n: int = eqx.field(static=True)
     names: tuple[str, ...] = eqx.field(static=True)
-    levels: int = eqx.field(static=True)
+    num_levels: int = eqx.field(static=True)
 
     @property
     def parts(self) -> tuple[HodgePart, ...]:
         """λ = |m|² for gradients and curls, 0 for the n harmonic fields."""
-        scalar = TorusSpectrum(self.n, self.levels + 1)
+        scalar = TorusSpectrum(self.n, self.num_levels + 1)
         values, counts = scalar.eigenvalues[1:], scalar.multiplicities[1:]
         every = {
-            "gradient": HodgePart("gradient", values, counts),
-            "curl": HodgePart("curl", values, (self.n - 1) * counts),
-            "harmonic": HodgePart("harmonic", np.zeros(1), np.array([self.n])),
+            "gradient": HodgePart.simple("gradient", values, counts),
+            "curl": HodgePart.simple("curl", values, (self.n - 1) * counts),
+            "harmonic": HodgePart.simple("harmonic", np.zeros(1), np.array([self.n])),
         }
         return tuple(every[name] for name in self.names)
+
+    @property
+    def isotropic_dim(self) -> int:
+        """The dimension n: whole shells are isotropic."""
+        return self.n
 
     @eqx.filter_jit
     def features(self, x: Float[Array, "*N D"]) -> Float[Array, "*N D M"]:
@@ -112,7 +124,7 @@ class TorusHodgeSpectrum(HodgeSpectrum):
         return by_tiles(self._rows, x)
 
     def _rows(self, x: Float[Array, "N D"]) -> Float[Array, "D M N"]:
-        frequencies = _frequencies(self.n, self.levels + 1)[0][1:]
+        frequencies = _frequencies(self.n, self.num_levels + 1)[0][1:]
         rows = {"gradient": self._gradient_rows, "curl": self._curl_rows, "harmonic": self._harmonic_rows}
         angular = jnp.concatenate([rows[name](x, frequencies) for name in self.names], axis=1)  # [n, M, N]
         direction = x.reshape(-1, self.n, 2)[:, :, ::-1] * jnp.array([-1.0, 1.0], x.dtype)  # ∂x/∂θ_i
@@ -120,15 +132,15 @@ class TorusHodgeSpectrum(HodgeSpectrum):
 
     def _gradient_rows(self, x: Float[Array, "N D"], frequencies: Int[np.ndarray, "F n"]) -> Float[Array, "n M N"]:
         unit = frequencies / np.linalg.norm(frequencies, axis=1, keepdims=True)
-        cosine, sine = _waves(x, frequencies)
+        cosine, sine = _cosines_and_sines(x, frequencies)
         return jnp.asarray(np.repeat(unit, 2, axis=0).T, x.dtype)[:, :, None] * _interleave(-sine, cosine)
 
     def _curl_rows(self, x: Float[Array, "N D"], frequencies: Int[np.ndarray, "F n"]) -> Float[Array, "n M N"]:
-        waves = _interleave(*_waves(x, frequencies)).reshape(-1, 1, 2, x.shape[0])  # [F, 1, 2, N]
+        functions = _interleave(*_cosines_and_sines(x, frequencies)).reshape(-1, 1, 2, x.shape[0])  # [F, 1, 2, N]
         across = jnp.asarray(
             np.array([orthogonal_complement(m) for m in frequencies.astype(float)]), x.dtype
         )  # [F, n, n - 1]
-        fields = jnp.moveaxis(across, 1, 0)[:, :, :, None, None] * waves
+        fields = jnp.moveaxis(across, 1, 0)[:, :, :, None, None] * functions
         return fields.reshape(self.n, -1, x.shape[0])
 
     def _harmonic_rows(self, x: Float[Array, "N D"], _: Int[np.ndarray, "F n"]) -> Float[Array, "n M N"]:
@@ -136,8 +148,8 @@ class TorusHodgeSpectrum(HodgeSpectrum):
 
 
 @scalar_spectrum.register
-def _(space: Torus, levels: int) -> TorusSpectrum:
-    return TorusSpectrum(space.n, check_count(levels, "levels"))
+def _(space: Torus, num_levels: int) -> TorusSpectrum:
+    return TorusSpectrum(space.n, check_count(num_levels, "num_levels"))
 
 
 @hodge_parts.register
@@ -146,6 +158,6 @@ def _(space: Torus) -> tuple[str, ...]:
 
 
 @hodge_spectrum.register
-def _(space: Torus, levels: int, parts: tuple[str, ...]) -> TorusHodgeSpectrum:
+def _(space: Torus, num_levels: int, parts: tuple[str, ...]) -> TorusHodgeSpectrum:
     check_parts(space, parts)
-    return TorusHodgeSpectrum(space.n, parts, check_count(levels, "levels"))
+    return TorusHodgeSpectrum(space.n, parts, check_count(num_levels, "num_levels"))

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Int
 from rdgp.spectra._harmonics import _table, circle_powers
 
 
-def sum_by_orders(x: Float[Array, "N 3"], coefficients: Float[Array, "H c"], degree: int) -> Float[Array, "N c"]:
+def sum_all_harmonics(x: Float[Array, "N 3"], coefficients: Float[Array, "H c"], degree: int) -> Float[Array, "N c"]:
     """Return φ(x) C for all harmonics φ of degrees 0 to `degree`, as `harmonics` sorts them."""
     count = coefficients.shape[1]
     padded = jnp.concatenate([coefficients, jnp.zeros((1, count), coefficients.dtype)])

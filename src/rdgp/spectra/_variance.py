@@ -1,4 +1,4 @@
-"""Sums of squared fields on S_2, without evaluating the fields where the sum is wanted.
+"""Variances of sums of fields on S_2, without evaluating the fields where the sum is wanted.
 
 |V(x)|² of a field of degree k is a polynomial of degree 2k on the sphere. So the sum of any number of them is known
 everywhere once it is known at the points of a quadrature rule that is exact for degree 4k.
@@ -26,7 +26,7 @@ class _Rule(NamedTuple):
     analysis: Float[np.ndarray, "H G"]
 
 
-def sum_of_squares(
+def variance_by_harmonics(
     spectrum: HodgeSpectrum, degree: int, x: Float[Array, "*N D"], factor: Float[Array, "M r"]
 ) -> Float[Array, "*N"]:
     """Return |F(x) A|² for the fields F [D, M] of at most a degree, through harmonics of twice that degree."""
