@@ -90,19 +90,23 @@ class NumberBundle(Bundle):
 class TangentBundle(Bundle):
     """Values are vectors tangent to all factors of a space, or to chosen ones: winds over sphere x time to the sphere.
 
-    Values are ambient vectors of the chosen factors, one after the other.
+    Values are ambient vectors of the chosen factors, one after the other; `frame` is one of `space.frame_names`.
     """
 
     space: Space
     factors: tuple[int, ...] = eqx.field(static=True)
+    frame_name: str = eqx.field(static=True)
 
-    def __init__(self, space: Space, factors: Sequence[int] | None = None) -> None:
+    def __init__(self, space: Space, factors: Sequence[int] | None = None, *, frame: str = "default") -> None:
         chosen = tuple(range(len(space.factors))) if factors is None else tuple(factors)
         if not chosen or list(chosen) != sorted(set(chosen)) or not set(chosen) <= set(range(len(space.factors))):
             raise ValueError(
                 f"factors must be increasing numbers of the {len(space.factors)} factors of {space}, got {factors}"
             )
-        self.space, self.factors = space, chosen
+        if frame not in space.frame_names:
+            names = " or ".join(f'"{known}"' for known in space.frame_names)
+            raise ValueError(f"frame must be {names} on {space}, got {frame!r}")
+        self.space, self.factors, self.frame_name = space, chosen, frame
 
     @property
     def value_shape(self) -> tuple[int, ...]:
@@ -123,7 +127,7 @@ class TangentBundle(Bundle):
         """Return the frame of the space."""
         dims = np.cumsum([0, *(factor.dim for factor in self.space.factors)])
         columns = np.concatenate([np.arange(dims[factor], dims[factor + 1]) for factor in self.factors])
-        whole = self.space.frame(x)
+        whole = self.space.frame(x, self.frame_name)
         chosen = whole if columns.size == self.space.dim else whole[..., columns]
         return tangent_frame(self.space, self.factors, x, chosen)
 

@@ -38,11 +38,7 @@ class Field(eqx.Module):
     """
 
     space: eqx.AbstractVar[Space]
-
-    @property
-    @abstractmethod
-    def bundle(self) -> Bundle:
-        """Where values live."""
+    bundle: eqx.AbstractVar[Bundle]  # where values live
 
     @property
     @abstractmethod
@@ -62,7 +58,7 @@ class Field(eqx.Module):
     def variance(self) -> Float[Array, ""]:
         """Mean square of a coordinate."""
 
-    def features(self, x: Numbers) -> Float[Array, "*N ..."]:
+    def features(self, x: Numbers) -> Float[Array, "..."]:
         """Evaluate the features: [N, M] scalar, [N, P, M] stacked, [N, D, M] tangent."""
         x = self.space.check(x)
         flat = compiled(type(self)._features, self, x.reshape(-1, x.shape[-1]))
@@ -101,7 +97,8 @@ class Field(eqx.Module):
 
     def sample(self, *, key: PRNGKeyArray) -> FunctionDraw:
         """Draw one function from the prior."""
-        keys = jax.random.split(key, len(self.processes))
+        single = len(self.processes) == 1
+        keys = [key] if single else jax.random.split(key, len(self.processes))
         return FieldDraw(self, tuple(p.draw(key=own) for p, own in zip(self.processes, keys, strict=True)))
 
     @property
@@ -204,7 +201,7 @@ class FieldDraw(FunctionDraw):
     draws: tuple[ProcessDraw, ...]
 
     @eqx.filter_jit
-    def __call__(self, x: Float[Array, "*N D"]) -> Float[Array, "*N ..."]:
+    def __call__(self, x: Float[Array, "*N D"]) -> Float[Array, "..."]:
         """Evaluate it."""
         flat = x.reshape(-1, x.shape[-1])
         values = self.field.assemble(flat, tuple(draw(flat) for draw in self.draws))

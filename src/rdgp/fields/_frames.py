@@ -40,6 +40,10 @@ class Frame(eqx.Module):
         """Return the variance of each component of the values."""
 
     @abstractmethod
+    def components(self, other: "Frame", coordinates: Float[Array, "*S N q"]) -> Float[Array, "*S N q"]:
+        """Turn coordinates in another frame at the same points into coordinates in this one."""
+
+    @abstractmethod
     def transported(
         self, space: Space, x: Float[Array, "N D"], v: Float[Array, "N D"], y: Float[Array, "N D"]
     ) -> "Frame":
@@ -72,6 +76,10 @@ class NumberFrame(Frame):
     def variances(self, covariance: Float[Array, "*S N q q"]) -> Float[Array, "..."]:
         """Return the diagonal."""
         return self.values(jnp.diagonal(covariance, axis1=-2, axis2=-1))
+
+    def components(self, other: Frame, coordinates: Float[Array, "*S N q"]) -> Float[Array, "*S N q"]:
+        """Numbers are the same in any frame."""
+        return coordinates
 
     def transported(
         self, space: Space, x: Float[Array, "N D"], v: Float[Array, "N D"], y: Float[Array, "N D"]
@@ -108,6 +116,10 @@ class TangentFrame(Frame):
     def variances(self, covariance: Float[Array, "*S N q q"]) -> Float[Array, "..."]:
         """Return the variance of each ambient component."""
         return jnp.einsum("npi,...nij,npj->...np", self.columns, covariance, self.columns)
+
+    def components(self, other: "TangentFrame", coordinates: Float[Array, "*S N q"]) -> Float[Array, "*S N q"]:
+        """Rotate the coordinates."""
+        return jnp.einsum("npq,...nq->...np", self.components_of(other), coordinates)
 
     def components_of(self, other: "TangentFrame") -> Float[Array, "N q r"]:
         """Return the components of another frame's columns at the same points."""

@@ -1,81 +1,121 @@
 """Scalar fields and stacks of independent ones."""
 
+from abc import abstractmethod
 from collections.abc import Sequence
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+import numpy as np
+from jaxtyping import Array, Float
 
-from rdgp.core import Numbers, check_count, compiled
-from rdgp.fields._field import Field, FieldDraw, check_two
-from rdgp.fields._latent import ScalarLatent
-from rdgp.fields._prior import Kernel, ScalarDraw, ScalarPrior, scalar_prior
+from rdgp.core import check_count, register
+from rdgp.fields._bundle import NumberBundle
+from rdgp.fields._components import Levels
+from rdgp.fields._field import Field
+from rdgp.fields._frames import Frame
+from rdgp.fields._prior import ScalarPrior, scalar_prior
+from rdgp.fields._process import ScalarProcess
+from rdgp.kernels import Kernel
 from rdgp.spaces import Space
 
 
-class ScalarField(Field):
+class CopiesField(Field):
+    """A field whose coordinates, in a frame of its own, are independent copies of one scalar process."""
+
+    prior: eqx.AbstractVar[ScalarPrior]
+
+    @abstractmethod
+    def copies_frame(self, x: Float[Array, "N D"]) -> Frame:
+        """Return the frame in which the copies are the coordinates."""
+
+    @property
+    def processes(self) -> tuple[ScalarProcess]:
+        """One copy for each coordinate."""
+        return (ScalarProcess(self.prior, self.bundle.rank),)
+
+    @property
+    def variance(self) -> Float[Array, ""]:
+        """Variance of a coordinate."""
+        return self.prior.variance_parameter
+
+    def with_scale_of(self, x: Float[np.ndarray, "N D"], mean_square: float) -> "CopiesField":
+        """Return the field with a variance, and with lengthscales that fit the data's units."""
+        prior = self.prior.with_lengthscales_of(x).with_variance(mean_square)
+        return eqx.tree_at(lambda field: field.prior, self, prior)
+
+    def split(
+        self, x: Float[Array, "N D"], frame: Frame, coordinates: Float[Array, "*S N q"]
+    ) -> Float[Array, "*S N 1 r"]:
+        """Take the coordinates in the field's own frame as copies."""
+        return self.copies_frame(x).components(frame, coordinates)[..., None, :]
+
+    def join(
+        self, x: Float[Array, "N D"], frame: Frame, mean: Float[Array, "N 1 r"], covariance: Float[Array, "N 1 1"]
+    ) -> tuple[Float[Array, "N q"], Float[Array, "N q q"]]:
+        """Turn the copies into coordinates; independent ones of equal variance stay so in any frame."""
+        mean = frame.components(self.copies_frame(x), mean[:, 0, :])
+        return mean, covariance * jnp.eye(mean.shape[-1], dtype=mean.dtype)
+
+    def gram(
+        self, x: Float[Array, "N D"], y: Float[Array, "L D"], frame_x: Frame, frame_y: Frame
+    ) -> Float[Array, "N 1 L 1"]:
+        """Return the kernel, one for all copies."""
+        return self.prior.covariance(x, y)[:, None, :, None]
+
+    def design(self, x: Float[Array, "N D"], frame: Frame) -> Float[Array, "N 1 m"]:
+        """Evaluate the features times scales of one copy."""
+        return (self.prior.features(x) * self.prior.scales().astype(x.dtype))[:, None, :]
+
+    def point_variance(self, x: Float[Array, "N D"], frame: Frame) -> Float[Array, "N 1 1"]:
+        """Return the variance of a copy."""
+        return self.prior.variance(x)[:, None, None]
+
+    def mixing(self, x: Float[Array, "N D"], frame: Frame) -> tuple[Float[Array, "N q 1 r"]]:
+        """Return the components of the field's own frame."""
+        size = self.bundle.rank
+        units = jnp.broadcast_to(jnp.eye(size, dtype=x.dtype)[:, None, :], (size, x.shape[0], size))  # [r, N, r]
+        return (jnp.moveaxis(frame.components(self.copies_frame(x), units), 0, -1)[:, :, None, :],)
+
+    def assemble(self, x: Float[Array, "N D"], values: tuple[Float[Array, "N 1 r"], ...]) -> Float[Array, "N ..."]:
+        """Take the copies as coordinates in the field's own frame."""
+        return self.copies_frame(x).values(values[0][:, 0, :])
+
+    def variance_trace(
+        self, x: Float[Array, "N D"], frame: Frame, factors: tuple[Float[Array, "r m m"], ...]
+    ) -> Float[Array, "N"]:
+        """Return the sum of the copies' variances."""
+        psi, factor = self.design(x, frame)[:, 0, :], factors[0].astype(x.dtype)
+        half = psi @ factor.transpose(1, 0, 2).reshape(psi.shape[1], -1)
+        return jnp.sum(jnp.square(half), axis=-1)
+
+
+@register("rdgp:ScalarField")
+class ScalarField(CopiesField):
     """A scalar Gaussian process f: X -> R.
 
-    `levels` counts the eigenvalues kept, zero included. On a product one kernel serves all factors, or a tuple of
-    kernels gives each factor its own.
+    `num_levels` counts the eigenvalues kept, zero included; spaces with kernels in closed form need none. On a product
+    one kernel serves all factors, or a tuple of kernels gives each factor its own.
     """
 
     space: Space
     prior: ScalarPrior
 
-    def __init__(
-        self, space: Space, kernel: Kernel | Sequence[Kernel], levels: int | Sequence[int] | None = None
-    ) -> None:
+    def __init__(self, space: Space, kernel: Kernel | Sequence[Kernel], num_levels: Levels = None) -> None:
         self.space = space
-        self.prior = scalar_prior(space, kernel, levels)
-
-    def features(self, x: Numbers) -> Float[Array, "*N M"]:
-        """Evaluate the eigenfunctions."""
-        return compiled(ScalarPrior.features, self.prior, self.space.check(x))
-
-    def scales(self) -> Float[Array, "M"]:
-        """Return the prior standard deviations of the coefficients."""
-        return compiled(ScalarPrior.scales, self.prior)
-
-    def covariance(self, x: Numbers, y: Numbers) -> Float[Array, "N L"]:
-        """Return the kernel for all pairs of points."""
-        return compiled(ScalarPrior.covariance, self.prior, *check_two(self.space, x, y))
-
-    def sample(self, *, key: PRNGKeyArray) -> FieldDraw:
-        """Draw a function x [N, D] -> [N]."""
-        return _OneFunction(self.prior.draw(1, key=key))
-
-    def value_shape(self) -> tuple[int, ...]:
-        """Values are single numbers."""
-        return ()
-
-    def basis(self, x: Float[Array, "N D"]) -> None:
-        """Values are coordinates."""
-        return
-
-    def coordinate_covariance(self, x: Float[Array, "N D"], y: Float[Array, "L D"]) -> Float[Array, "N 1 L 1"]:
-        """Return the kernel."""
-        return self.prior.covariance(x, y)[:, None, :, None]
-
-    def coordinates(self, x: Float[Array, "N D"], values: Float[Array, "N"]) -> Float[Array, "N 1 1"]:
-        """Add the axes of one correlated and one independent number."""
-        return values[:, None, None]
-
-    def design(self, x: Float[Array, "N D"], basis: Float[Array, "N P q"] | None) -> Float[Array, "N 1 m"]:
-        """Evaluate the eigenfunctions, scaled."""
-        return self.prior.design(x)
+        self.prior = scalar_prior(space, kernel, num_levels)
 
     @property
-    def latents(self) -> tuple[ScalarLatent]:
-        """The process itself."""
-        return (ScalarLatent(self.prior, 1),)
+    def bundle(self) -> NumberBundle:
+        """Single numbers."""
+        return NumberBundle(())
 
-    def assemble(self, x: Float[Array, "N D"], latents: tuple[Float[Array, "N 1 1"], ...]) -> Float[Array, "N"]:
-        """Drop the axes of one correlated and one independent number."""
-        return latents[0][:, 0, 0]
+    def copies_frame(self, x: Float[Array, "N D"]) -> Frame:
+        """A number is its own coordinate."""
+        return self.bundle.frame(x)
 
 
-class StackedField(Field):
+@register("rdgp:StackedField")
+class StackedField(CopiesField):
     """Independent scalar Gaussian processes with one kernel, f: X -> R^P."""
 
     space: Space
@@ -83,71 +123,17 @@ class StackedField(Field):
     outputs: int = eqx.field(static=True)
 
     def __init__(
-        self,
-        space: Space,
-        kernel: Kernel | Sequence[Kernel],
-        levels: int | Sequence[int] | None = None,
-        *,
-        outputs: int,
+        self, space: Space, kernel: Kernel | Sequence[Kernel], num_levels: Levels = None, *, outputs: int
     ) -> None:
         self.space = space
         self.outputs = check_count(outputs, "outputs")
-        self.prior = scalar_prior(space, kernel, levels)
-
-    def features(self, x: Numbers) -> Float[Array, "*N P M"]:
-        """Evaluate the eigenfunctions, output by output."""
-        return compiled(type(self)._features, self, self.space.check(x))
-
-    def _features(self, x: Float[Array, "*N D"]) -> Float[Array, "*N P M"]:
-        scalar = self.prior.features(x)
-        blocks = jnp.eye(self.outputs, dtype=scalar.dtype)[:, :, None] * scalar[..., None, None, :]
-        return blocks.reshape(*scalar.shape[:-1], self.outputs, -1)
-
-    def scales(self) -> Float[Array, "M"]:
-        """Return the prior standard deviations of the coefficients."""
-        return jnp.tile(compiled(ScalarPrior.scales, self.prior), self.outputs)
-
-    def covariance(self, x: Numbers, y: Numbers) -> Float[Array, "N P L P"]:
-        """Return the covariance, block-diagonal in the outputs."""
-        kernel = compiled(ScalarPrior.covariance, self.prior, *check_two(self.space, x, y))
-        return kernel[:, None, :, None] * jnp.eye(self.outputs, dtype=kernel.dtype)[:, None, :]
-
-    def sample(self, *, key: PRNGKeyArray) -> ScalarDraw:
-        """Draw a function x [N, D] -> [N, P]."""
-        return self.prior.draw(self.outputs, key=key)
-
-    def value_shape(self) -> tuple[int, ...]:
-        """Values are P numbers."""
-        return (self.outputs,)
-
-    def basis(self, x: Float[Array, "N D"]) -> None:
-        """Values are coordinates."""
-        return
-
-    def coordinate_covariance(self, x: Float[Array, "N D"], y: Float[Array, "L D"]) -> Float[Array, "N 1 L 1"]:
-        """Return the kernel, one for all outputs."""
-        return self.prior.covariance(x, y)[:, None, :, None]
-
-    def coordinates(self, x: Float[Array, "N D"], values: Float[Array, "N P"]) -> Float[Array, "N 1 P"]:
-        """Treat the outputs as independent copies."""
-        return values[:, None, :]
-
-    def design(self, x: Float[Array, "N D"], basis: Float[Array, "N P q"] | None) -> Float[Array, "N 1 m"]:
-        """Evaluate the eigenfunctions, scaled."""
-        return self.prior.design(x)
+        self.prior = scalar_prior(space, kernel, num_levels)
 
     @property
-    def latents(self) -> tuple[ScalarLatent]:
-        """One copy for each output."""
-        return (ScalarLatent(self.prior, self.outputs),)
+    def bundle(self) -> NumberBundle:
+        """P numbers."""
+        return NumberBundle((self.outputs,))
 
-    def assemble(self, x: Float[Array, "N D"], latents: tuple[Float[Array, "N 1 P"], ...]) -> Float[Array, "N P"]:
-        """Drop the axis of one correlated number."""
-        return latents[0][:, 0, :]
-
-
-class _OneFunction(eqx.Module):
-    draw: ScalarDraw
-
-    def __call__(self, x: Float[Array, "*N D"]) -> Float[Array, "*N"]:
-        return self.draw(x)[..., 0]
+    def copies_frame(self, x: Float[Array, "N D"]) -> Frame:
+        """Numbers are their own coordinates."""
+        return self.bundle.frame(x)

@@ -6,8 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from rdgp.core import Numbers, as_float_array, check_finite, check_last_axis, check_same_shape, is_concrete, safe_norm
-from rdgp.spaces._sphere import Sphere
+from rdgp.core import Numbers, as_float_array, check_finite, check_last_axis, check_same_shape, is_concrete
+from rdgp.spaces._sphere import Sphere, east_north, east_north_frame, longitude
 
 _SPHERE = Sphere(2)
 
@@ -41,7 +41,7 @@ def latlon_to_sphere(latlon_deg: Numbers) -> Float[Array, "*N 3"]:
 def sphere_to_latlon(x: Numbers) -> Float[Array, "*N 2"]:
     """Turn unit vectors into (latitude, longitude) in degrees, longitude in (-180, 180], 0 at the poles."""
     x = _SPHERE.check(x)
-    rho, cosine, sine = _longitude(x)
+    rho, cosine, sine = longitude(x)
     return jnp.rad2deg(jnp.stack([jnp.arctan2(x[..., 2], rho), jnp.arctan2(sine, cosine)], axis=-1))
 
 
@@ -52,31 +52,10 @@ def wind_to_tangent(latlon_deg: Numbers, uv: Numbers) -> Float[Array, "*N 3"]:
     check_last_axis(uv, 2, "uv", "winds (u east, v north)")
     check_same_shape(latlon, uv, "latlon and uv", owner="winds")
     lat, lon = jnp.moveaxis(jnp.deg2rad(latlon), -1, 0)
-    return jnp.sum(_east_north(jnp.sin(lat), jnp.cos(lat), jnp.cos(lon), jnp.sin(lon)) * uv[..., None, :], axis=-1)
+    return jnp.sum(east_north(jnp.sin(lat), jnp.cos(lat), jnp.cos(lon), jnp.sin(lon)) * uv[..., None, :], axis=-1)
 
 
 def tangent_to_wind(x: Numbers, v: Numbers) -> Float[Array, "*N 2"]:
     """Turn tangent vectors into winds (u east, v north); at the poles longitude counts as 0."""
     x, v = _SPHERE._check_pair(x, v, "v")
     return jnp.sum(east_north_frame(x) * v[..., None], axis=-2)
-
-
-def east_north_frame(x: Float[Array, "*N 3"]) -> Float[Array, "*N 3 2"]:
-    """Return the unit vectors to the east and to the north, as columns; at the poles those of longitude 0."""
-    rho, cosine, sine = _longitude(x)
-    return _east_north(x[..., 2], rho, cosine, sine)
-
-
-def _longitude(x: Float[Array, "*N 3"]) -> tuple[Float[Array, "*N"], Float[Array, "*N"], Float[Array, "*N"]]:
-    """Return the distance from the axis, and cosine and sine of the longitude (1 and 0 at the poles)."""
-    rho = safe_norm(x[..., :2])
-    safe = jnp.where(rho > 0.0, rho, 1.0)
-    return rho, jnp.where(rho > 0.0, x[..., 0] / safe, 1.0), jnp.where(rho > 0.0, x[..., 1] / safe, 0.0)
-
-
-def _east_north(
-    sin_lat: Float[Array, "*N"], cos_lat: Float[Array, "*N"], cos_lon: Float[Array, "*N"], sin_lon: Float[Array, "*N"]
-) -> Float[Array, "*N 3 2"]:
-    east = jnp.stack([-sin_lon, cos_lon, jnp.zeros_like(sin_lon)], axis=-1)
-    north = jnp.stack([-sin_lat * cos_lon, -sin_lat * sin_lon, cos_lat], axis=-1)
-    return jnp.stack([east, north], axis=-1)

@@ -171,9 +171,17 @@ class Space(eqx.Module):
         x, y = self._check_pair(x, y, "y")
         return compiled(type(self)._log_volume_ratio, self, x, self.check(y, "y"))
 
-    def frame(self, x: Numbers) -> Float[Array, "*#N D d"]:
-        """Return an orthonormal basis of each tangent space, as columns."""
-        return compiled(type(self)._frame, self, self.check(x))
+    @property
+    def frame_names(self) -> tuple[str, ...]:
+        """The names of the frames that the space has, "default" first."""
+        return ("default",)
+
+    def frame(self, x: Numbers, name: str = "default") -> Float[Array, "*#N D d"]:
+        """Return an orthonormal basis of each tangent space, as columns; `name` is one of `frame_names`."""
+        if name not in self.frame_names:
+            names = " or ".join(f'"{known}"' for known in self.frame_names)
+            raise ValueError(f"the frame of {self} must be {names}, got {name!r}")
+        return compiled(type(self)._named_frame, self, self.check(x), name)
 
     def nearest(self, x: Numbers) -> Points:
         """Return the point of the space nearest to an ambient vector."""
@@ -265,6 +273,9 @@ class Space(eqx.Module):
 
     def _canonical(self, x: Points) -> Points:
         return x
+
+    def _named_frame(self, x: Points, name: str) -> Float[Array, "*#N D d"]:
+        return self._frame(x)
 
     def _log_volume_ratio(self, x: Points, y: Points) -> Float[Array, "*#N"]:
         """Differentiate exp along the frame at x and take components in that at y."""

@@ -85,6 +85,14 @@ class Sphere(Space):
             return quaternion_frame(x)
         return _reflected_frame(x)
 
+    @property
+    def frame_names(self) -> tuple[str, ...]:
+        """Also "east_north" on S_2: the unit vectors to the east and to the north."""
+        return ("default", "east_north") if self.d == 2 else ("default",)
+
+    def _named_frame(self, x: Points, name: str) -> Float[Array, "*#N D d"]:
+        return east_north_frame(x) if name == "east_north" else self._frame(x)
+
     def _nearest(self, x: Float[Array, "*#N D"]) -> Points:
         return normalize(x)
 
@@ -126,3 +134,25 @@ def _reflected_frame(x: Points) -> Float[Array, "*#N D d"]:
     inverse = jnp.where(below, inverse_below, 1.0 / (1.0 + jnp.where(below, 0.0, last)))
     upper = jnp.eye(head.shape[-1], dtype=x.dtype) - inverse[..., None] * head[..., :, None] * head[..., None, :]
     return jnp.concatenate([upper, -head[..., None, :]], axis=-2)
+
+
+def east_north_frame(x: Float[Array, "*N 3"]) -> Float[Array, "*N 3 2"]:
+    """Return the unit vectors to the east and to the north, as columns; at the poles those of longitude 0."""
+    rho, cosine, sine = longitude(x)
+    return east_north(x[..., 2], rho, cosine, sine)
+
+
+def longitude(x: Float[Array, "*N 3"]) -> tuple[Float[Array, "*N"], Float[Array, "*N"], Float[Array, "*N"]]:
+    """Return the distance from the axis, and cosine and sine of the longitude (1 and 0 at the poles)."""
+    rho = safe_norm(x[..., :2])
+    safe = jnp.where(rho > 0.0, rho, 1.0)
+    return rho, jnp.where(rho > 0.0, x[..., 0] / safe, 1.0), jnp.where(rho > 0.0, x[..., 1] / safe, 0.0)
+
+
+def east_north(
+    sin_lat: Float[Array, "*N"], cos_lat: Float[Array, "*N"], cos_lon: Float[Array, "*N"], sin_lon: Float[Array, "*N"]
+) -> Float[Array, "*N 3 2"]:
+    """Return the unit vectors to the east and to the north of places given by their sines and cosines."""
+    east = jnp.stack([-sin_lon, cos_lon, jnp.zeros_like(sin_lon)], axis=-1)
+    north = jnp.stack([-sin_lat * cos_lon, -sin_lat * sin_lon, cos_lat], axis=-1)
+    return jnp.stack([east, north], axis=-1)
