@@ -1,19 +1,21 @@
-"""Likelihoods: laws of observations given the latent values at their points."""
+"""Likelihoods: distributions of observations given the latent values at their points."""
 
 from rdgp.likelihoods._bernoulli import Bernoulli
-from rdgp.likelihoods._gaussian import Gaussian, log_normal
-from rdgp.likelihoods._likelihood import Likelihood
+from rdgp.likelihoods._gaussian import Gaussian, KnownNoise, log_normal
+from rdgp.likelihoods._likelihood import REAL_NUMBERS, Likelihood, Support
 from rdgp.likelihoods._poisson import Poisson
 from rdgp.likelihoods._student import StudentT
-from rdgp.likelihoods._wrapped import WrappedGaussian, log_volume_correction
+from rdgp.likelihoods._wrapped import WrappedGaussian
 
 __all__ = [
+    "REAL_NUMBERS",
     "Bernoulli",
     "Gaussian",
+    "KnownNoise",
     "Likelihood",
     "Poisson",
     "StudentT",
+    "Support",
     "WrappedGaussian",
     "log_normal",
-    "log_volume_correction",
 ]

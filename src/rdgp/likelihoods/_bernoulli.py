@@ -6,24 +6,29 @@ import jax.numpy as jnp
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from rdgp.core import standard_normal
+from rdgp.core import Parameter, register, standard_normal
 from rdgp.likelihoods._likelihood import Likelihood, Support, variances
-from rdgp.likelihoods._quadrature import expect
 
 _BINARY = Support("zeros and ones", lambda y: (y == 0.0) | (y == 1.0))
 
 
+@register("rdgp:Bernoulli")
 class Bernoulli(Likelihood):
     """Observations of zero or one with the probit link, p(y = 1 | f) = Φ(f) in each coordinate."""
 
     support: ClassVar[Support] = _BINARY
+    parameters: dict[str, Parameter]
 
-    def expected_log_density(
-        self, y: Float[Array, "N q"], mean: Float[Array, "*S N q"], covariance: Float[Array, "*S N q q"]
-    ) -> Float[Array, "*S N"]:
-        """Return E log Φ(±f) by quadrature, summed over coordinates."""
-        sign = 2.0 * y.astype(mean.dtype) - 1.0
-        return jnp.sum(expect(norm.logcdf, sign * mean, variances(covariance)), axis=-1)
+    def __init__(self) -> None:
+        self.parameters = {}
+
+    def log_density(self, y: Float[Array, "*#N q"], f: Float[Array, "*#N q"]) -> Float[Array, "*#N q"]:
+        """Return log Φ(±f)."""
+        return norm.logcdf((2.0 * y - 1.0) * f)
+
+    def conditional_moments(self, f: Float[Array, "*N q"]) -> tuple[Float[Array, "*N q"], Float[Array, "*N q"]]:
+        """Return p and p (1 - p)."""
+        return norm.cdf(f), norm.cdf(f) * norm.cdf(-f)
 
     def log_predictive(
         self, y: Float[Array, "N q"], mean: Float[Array, "*S N q"], covariance: Float[Array, "*S N q q"]

@@ -7,9 +7,12 @@ from typing import NamedTuple
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jax.scipy.special import logsumexp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from rdgp.core import Numbers, Parameter, Prior, as_float_array, check_finite, is_concrete, positive_parameters
+from rdgp.core import Numbers, Parameter, Parametric, Prior, as_float_array, check_finite, is_concrete
+from rdgp.core import positive_parameters
+from rdgp.likelihoods._quadrature import expect, hermite_rule
 
 
 class Support(NamedTuple):
@@ -22,36 +25,82 @@ class Support(NamedTuple):
 REAL_NUMBERS = Support("real numbers", np.isfinite)
 
 
-class Likelihood(eqx.Module):
-    """The law p(y | f) of an observation, independent from point to point.
+class Likelihood(Parametric):
+    """The distribution p(y | f) of an observation, independent from point to point and, by default, of coordinates.
 
     Latent values and observations are q coordinates at each point: one for scalars, d in an orthonormal frame for
-    tangent vectors, P for several outputs.
+    tangent vectors, P for several outputs. A likelihood of your own defines `log_density`, `conditional_moments` and
+    `sample`; expectations are taken by quadrature unless it knows better.
     """
 
+    parameters: eqx.AbstractVar[dict[str, Parameter]]
     support: eqx.AbstractClassVar[Support]
 
-    @abstractmethod
-    def expected_log_density(
-        self, y: Float[Array, "N q"], mean: Float[Array, "*S N q"], covariance: Float[Array, "*S N q q"]
-    ) -> Float[Array, "*S N"]:
-        """Return E log p(y | f) under f ~ N(mean, covariance)."""
+    @property
+    def conjugate(self) -> bool:
+        """Whether noise is Gaussian, so that a Gaussian process can be integrated out."""
+        return False
+
+    @property
+    def noise_variance(self) -> Float[Array, ""]:
+        """Variance of Gaussian noise; other likelihoods have none."""
+        raise ValueError(f"a {type(self).__name__} likelihood has no noise variance; use Gaussian()")
 
     @abstractmethod
-    def log_predictive(
-        self, y: Float[Array, "N q"], mean: Float[Array, "*S N q"], covariance: Float[Array, "*S N q q"]
-    ) -> Float[Array, "*S N"]:
-        """Return log E p(y | f) under f ~ N(mean, covariance)."""
+    def log_density(self, y: Float[Array, "*#N q"], f: Float[Array, "*#N q"]) -> Float[Array, "*#N q"]:
+        """Return log p(y | f), coordinate by coordinate."""
 
     @abstractmethod
-    def observed_moments(
-        self, mean: Float[Array, "*S N q"], covariance: Float[Array, "*S N q q"]
-    ) -> tuple[Float[Array, "*S N q"], Float[Array, "*S N q q"]]:
-        """Return mean and covariance of y under f ~ N(mean, covariance)."""
+    def conditional_moments(self, f: Float[Array, "*N q"]) -> tuple[Float[Array, "*N q"], Float[Array, "*N q"]]:
+        """Return mean and variance of y given f, coordinate by coordinate."""
 
     @abstractmethod
     def sample(self, f: Float[Array, "*S N q"], *, key: PRNGKeyArray) -> Float[Array, "*S N q"]:
         """Draw an observation of each latent value."""
+
+    def given(self, noise: Float[Array, "N ..."]) -> "Likelihood":
+        """Return the likelihood of observations whose noise is known: a variance or a covariance matrix for each."""
+        raise ValueError(f"a {type(self).__name__} likelihood takes no known noise variance; use Gaussian()")
+
+    def with_noise_floor(self, floor: float) -> "Likelihood":
+        """Return the likelihood with a least noise variance, where it has one."""
+        return self
+
+    def expected_log_density(
+        self, y: Float[Array, "N q"], mean: Float[Array, "*S N q"], covariance: Float[Array, "*S N q q"]
+    ) -> Float[Array, "*S N"]:
+        """Return E log p(y | f) under f ~ N(mean, covariance), by quadrature in each coordinate."""
+        y = y.astype(mean.dtype)
+        return jnp.sum(expect(lambda f: self.log_density(y, f), mean, variances(covariance)), axis=-1)
+
+    def log_predictive(
+        self, y: Float[Array, "N q"], mean: Float[Array, "*S N q"], covariance: Float[Array, "*S N q q"]
+    ) -> Float[Array, "*S N"]:
+        """Return log E p(y | f) under f ~ N(mean, covariance), by quadrature in each coordinate."""
+        nodes, weights = hermite_rule(mean.dtype, mean.ndim)
+        f = mean + jnp.sqrt(jnp.maximum(variances(covariance), 0.0)) * nodes
+        return jnp.sum(logsumexp(self.log_density(y.astype(mean.dtype), f) + jnp.log(weights), axis=0), axis=-1)
+
+    def observed_moments(
+        self, mean: Float[Array, "*S N q"], covariance: Float[Array, "*S N q q"]
+    ) -> tuple[Float[Array, "*S N q"], Float[Array, "*S N q q"]]:
+        """Return mean and covariance of y under f ~ N(mean, covariance); coordinates count as independent."""
+        variance = variances(covariance)
+        first = expect(lambda f: self.conditional_moments(f)[0], mean, variance)
+        noise = expect(lambda f: self.conditional_moments(f)[1], mean, variance)
+        spread = expect(lambda f: jnp.square(self.conditional_moments(f)[0] - first), mean, variance)
+        return first, (noise + spread)[..., None] * jnp.eye(mean.shape[-1], dtype=mean.dtype)
+
+    def expected_log_density_by_trace(
+        self, y: Float[Array, "N q"], mean: Float[Array, "*S N q"], trace: Float[Array, "*S N"]
+    ) -> Float[Array, "*S N"]:
+        """Return E log p(y | f) from the sum of the variances alone, if `by_trace`."""
+        raise ValueError(f"the expected log density of a {type(self).__name__} likelihood needs all variances")
+
+    @property
+    def by_trace(self) -> bool:
+        """Whether the expected log density depends on the sum of the variances alone."""
+        return False
 
     def check(self, y: Numbers) -> Float[Array, "N ..."]:
         """Return observations as a floating array, or raise a ValueError if some are impossible."""
@@ -70,12 +119,12 @@ class Likelihood(eqx.Module):
 
 def single_numbers(
     values: Mapping[str, float], fixed: Collection[str], prior: Mapping[str, Prior] | None
-) -> list[Parameter]:
-    """Return positive numbers that training may change, one each, or raise."""
+) -> dict[str, Parameter]:
+    """Return positive numbers that training may change, one of each name, or raise."""
     parameters = positive_parameters(values, fixed, prior)
-    for (name, value), parameter in zip(values.items(), parameters, strict=True):
+    for name, parameter in parameters.items():
         if parameter.raw.ndim:
-            raise ValueError(f"{name} must be one number, got {value}; it is shared by all coordinates")
+            raise ValueError(f"{name} must be one number, got {values[name]}; it is shared by all coordinates")
     return parameters
 
 

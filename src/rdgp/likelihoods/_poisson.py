@@ -9,6 +9,7 @@ import numpy as np
 from jax.scipy.special import gammaln, logsumexp
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from rdgp.core import Parameter, register
 from rdgp.likelihoods._likelihood import Likelihood, Support, variances
 from rdgp.likelihoods._quadrature import hermite_rule
 
@@ -16,10 +17,23 @@ _COUNTS = Support("whole numbers of at least zero", lambda y: (y >= 0.0) & (y ==
 _NEWTON_STEPS = 6
 
 
+@register("rdgp:Poisson")
 class Poisson(Likelihood):
     """Counts of rate e^f in each coordinate."""
 
     support: ClassVar[Support] = _COUNTS
+    parameters: dict[str, Parameter]
+
+    def __init__(self) -> None:
+        self.parameters = {}
+
+    def log_density(self, y: Float[Array, "*#N q"], f: Float[Array, "*#N q"]) -> Float[Array, "*#N q"]:
+        """Return y f - e^f - log y!."""
+        return y * f - jnp.exp(f) - gammaln(y + 1.0)
+
+    def conditional_moments(self, f: Float[Array, "*N q"]) -> tuple[Float[Array, "*N q"], Float[Array, "*N q"]]:
+        """Return the rate twice."""
+        return jnp.exp(f), jnp.exp(f)
 
     def expected_log_density(
         self, y: Float[Array, "N q"], mean: Float[Array, "*S N q"], covariance: Float[Array, "*S N q q"]
@@ -39,11 +53,11 @@ class Poisson(Likelihood):
         """
         y = jnp.broadcast_to(y.astype(mean.dtype), mean.shape)
         variance = jnp.maximum(variances(covariance), jnp.finfo(mean.dtype).eps ** 2)
-        deviation = jnp.sqrt(variance)
+        std = jnp.sqrt(variance)
         mode, curvature = jax.lax.stop_gradient(_mode_and_curvature(y, mean, variance))
         nodes, weights = hermite_rule(mean.dtype, mean.ndim)
         z = mode + nodes / jnp.sqrt(curvature)
-        f = mean + deviation * z
+        f = mean + std * z
         log_rate = jnp.minimum(f, 0.9 * math.log(jnp.finfo(f.dtype).max))  # no overflow, where nothing is added anyway
         log_terms = y * f - jnp.exp(log_rate) - 0.5 * jnp.square(z) + 0.5 * jnp.square(nodes) + jnp.log(weights)
         return jnp.sum(logsumexp(log_terms, axis=0) - 0.5 * jnp.log(curvature) - gammaln(y + 1.0), axis=-1)
@@ -69,12 +83,12 @@ def _mode_and_curvature(
     At the mode w = σ² e^f solves w + log w = log σ² + mean + σ² y, and the curvature is 1 + w. Newton's method in
     log w starts above the root of a convex function, so it falls to it.
     """
-    log_variance, deviation = jnp.log(variance), jnp.sqrt(variance)
+    log_variance, std = jnp.log(variance), jnp.sqrt(variance)
     target = log_variance + mean + variance * y
     log_w = jnp.where(target > 1.0, jnp.log(jnp.maximum(target, 1.0)), target)
     for _ in range(_NEWTON_STEPS):
         w = jnp.exp(log_w)
         log_w = log_w - (w + log_w - target) / (w + 1.0)
     w = jnp.exp(log_w)
-    by_log, by_difference = (log_w - log_variance - mean) / deviation, deviation * y - w / deviation
+    by_log, by_difference = (log_w - log_variance - mean) / std, std * y - w / std
     return jnp.where(w > 1.0, by_log, by_difference), 1.0 + w  # whichever does not cancel

@@ -11,7 +11,7 @@ _NODES, _WEIGHTS = np.polynomial.hermite.hermgauss(32)
 
 
 def hermite_rule(dtype: np.dtype, ndim: int) -> tuple[Float[Array, "n ..."], Float[Array, "n ..."]]:
-    """Return nodes and weights for the standard normal law, along a new first axis before `ndim` others."""
+    """Return nodes and weights for the standard normal distribution, along a new first axis before `ndim` others."""
     shape = (-1, *(1,) * ndim)
     nodes, weights = np.sqrt(2.0) * _NODES, _WEIGHTS / np.sqrt(np.pi)
     return jnp.asarray(nodes.reshape(shape), dtype), jnp.asarray(weights.reshape(shape), dtype)
@@ -27,8 +27,8 @@ def expect(
     A variance below the rounding error counts as that error, which keeps the derivative of its root finite.
     """
     nodes, weights = hermite_rule(mean.dtype, mean.ndim)
-    deviation = jnp.sqrt(jnp.maximum(variance, jnp.finfo(mean.dtype).eps))
-    return jnp.sum(weights * function(mean + deviation * nodes), axis=0)
+    std = jnp.sqrt(jnp.maximum(variance, jnp.finfo(mean.dtype).eps))
+    return jnp.sum(weights * function(mean + std * nodes), axis=0)
 
 
 def trapezoid_rule(

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax.scipy.special import gammaln, logsumexp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from rdgp.core import Parameter, Prior
+from rdgp.core import Parameter, Prior, register
 from rdgp.likelihoods._likelihood import REAL_NUMBERS, Likelihood, Support, single_numbers, variances
 from rdgp.likelihoods._quadrature import trapezoid_rule
 
@@ -18,6 +18,7 @@ _TAIL = 36.0  # e^-36 is below the rounding error of double precision
 _CUT = 18.0  # e^-18 is what is left out of an expected log density
 
 
+@register("rdgp:StudentT")
 class StudentT(Likelihood):
     """Observations y = f + s t in each coordinate, t independent Student variables of ν degrees of freedom.
 
@@ -27,8 +28,7 @@ class StudentT(Likelihood):
     """
 
     support: ClassVar[Support] = REAL_NUMBERS
-    _scale: Parameter
-    _freedom: Parameter
+    parameters: dict[str, Parameter]
 
     def __init__(
         self,
@@ -38,17 +38,28 @@ class StudentT(Likelihood):
         fixed: Collection[str] = (),
         prior: Mapping[str, Prior] | None = None,
     ) -> None:
-        self._scale, self._freedom = single_numbers({"scale": scale, "freedom": freedom}, fixed, prior)
+        self.parameters = single_numbers({"scale": scale, "freedom": freedom}, fixed, prior)
 
     @property
     def scale(self) -> Float[Array, ""]:
         """Scale s of the noise."""
-        return self._scale.value
+        return self.parameters["scale"].value
 
     @property
     def freedom(self) -> Float[Array, ""]:
         """Degrees of freedom ν; the variance is finite above two."""
-        return self._freedom.value
+        return self.parameters["freedom"].value
+
+    def log_density(self, y: Float[Array, "*#N q"], f: Float[Array, "*#N q"]) -> Float[Array, "*#N q"]:
+        """Return c - (ν + 1)/2 log(1 + (y - f)² / (ν s²))."""
+        scale, freedom = self._numbers(f)
+        shrink = 1.0 / (freedom * jnp.square(scale))
+        constant = gammaln((freedom + 1.0) / 2.0) - gammaln(freedom / 2.0) + 0.5 * jnp.log(shrink / jnp.pi)
+        return constant - 0.5 * (freedom + 1.0) * jnp.log1p(jnp.square(y - f) * shrink)
+
+    def conditional_moments(self, f: Float[Array, "*N q"]) -> tuple[Float[Array, "*N q"], Float[Array, "*N q"]]:
+        """Return f and s² ν/(ν - 2), infinite unless ν > 2."""
+        return f, jnp.full_like(f, self._noise(f))
 
     def expected_log_density(
         self, y: Float[Array, "N q"], mean: Float[Array, "*S N q"], covariance: Float[Array, "*S N q q"]
@@ -81,11 +92,13 @@ class StudentT(Likelihood):
         self, mean: Float[Array, "*S N q"], covariance: Float[Array, "*S N q q"]
     ) -> tuple[Float[Array, "*S N q"], Float[Array, "*S N q q"]]:
         """Return the mean, and the covariance + s² ν/(ν - 2) I: infinite variances unless ν > 2."""
-        scale, freedom = self._numbers(mean)
-        finite = freedom > 2.0
-        variance = jnp.square(scale) * freedom / jnp.where(finite, freedom - 2.0, 1.0)
-        noisy = covariance + jnp.where(finite, variance, jnp.inf)
+        noisy = covariance + self._noise(mean)
         return mean, jnp.where(jnp.eye(mean.shape[-1], dtype=bool), noisy, covariance)
+
+    def _noise(self, like: Float[Array, "..."]) -> Float[Array, ""]:
+        scale, freedom = self._numbers(like)
+        finite = freedom > 2.0
+        return jnp.where(finite, jnp.square(scale) * freedom / jnp.where(finite, freedom - 2.0, 1.0), jnp.inf)
 
     def sample(self, f: Float[Array, "*S N q"], *, key: PRNGKeyArray) -> Float[Array, "*S N q"]:
         """Add noise."""

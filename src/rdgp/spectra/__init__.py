@@ -1,5 +1,6 @@
 """Eigenfunctions and eigenfields of the Laplacians, orthonormal under the uniform probability measure."""
 
+from rdgp.spectra._harmonics import harmonics
 from rdgp.spectra._product import ProductHodgeSpectrum, ProductSpectrum
 from rdgp.spectra._quadrature import quadrature
 from rdgp.spectra._spectrum import (
@@ -13,6 +14,7 @@ from rdgp.spectra._spectrum import (
     scalar_spectrum,
 )
 from rdgp.spectra._sphere import SphereHodgeSpectrum, SphereSpectrum
+from rdgp.spectra._sums import sum_all_harmonics
 from rdgp.spectra._torus import TorusHodgeSpectrum, TorusSpectrum
 
 __all__ = [
@@ -26,9 +28,11 @@ __all__ = [
     "TorusHodgeSpectrum",
     "TorusSpectrum",
     "ambient_spectra",
+    "harmonics",
     "hodge_parts",
     "hodge_spectrum",
     "provides",
     "quadrature",
     "scalar_spectrum",
+    "sum_all_harmonics",
 ]

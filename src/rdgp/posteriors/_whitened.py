@@ -5,9 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from rdgp.core import Parameter
+from rdgp.core import Parameter, register
 
 
+@register("rdgp:WhitenedGaussian")
 class WhitenedGaussian(eqx.Module):
     """q(u) = N(m, C Cᵀ) for each of r independent copies, where the prior is N(0, I).
 
@@ -17,9 +18,9 @@ class WhitenedGaussian(eqx.Module):
     _mean: Parameter
     _raw: Parameter
 
-    def __init__(self, copies: int, size: int, deviation: float = 1.0) -> None:
+    def __init__(self, copies: int, size: int, std: float = 1.0) -> None:
         self._mean = Parameter(np.zeros((copies, size)), "real", name="mean")
-        raw = np.broadcast_to(np.log(deviation) * np.eye(size), (copies, size, size))
+        raw = np.broadcast_to(np.log(std) * np.eye(size), (copies, size, size))
         self._raw = Parameter(raw, "real", name="factor")
 
     @property
