@@ -31,6 +31,7 @@ from rdgp.core._parameters import (
     format_value,
     from_vector,
     log_prior,
+    log_widths,
     positive_parameters,
     split_trainable,
     to_vector,
@@ -41,6 +42,7 @@ from rdgp.core._progress import Progress
 from rdgp.core._random import standard_normal
 from rdgp.core._registry import class_of, register, tag_of
 from rdgp.core._safe import angle_over_sine, normalize, safe_norm, stumpff
+from rdgp.core._table import ParameterRow, ParameterTable, describe
 from rdgp.core._types import Numbers
 
 __all__ = [
@@ -48,6 +50,8 @@ __all__ = [
     "LogNormal",
     "Numbers",
     "Parameter",
+    "ParameterRow",
+    "ParameterTable",
     "Parametric",
     "Prior",
     "Progress",
@@ -63,6 +67,7 @@ __all__ = [
     "class_of",
     "compiled",
     "compiled_quickly",
+    "describe",
     "format_value",
     "from_vector",
     "in_double",
@@ -70,6 +75,7 @@ __all__ = [
     "is_concrete",
     "jittered_cholesky",
     "log_prior",
+    "log_widths",
     "normalize",
     "orthogonal_complement",
     "outer_last_axis",

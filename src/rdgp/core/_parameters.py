@@ -146,6 +146,17 @@ def from_vector(like: T, vector: Float[Array | np.ndarray, "n"]) -> T:
     return jax.tree.unflatten(structure, arrays)
 
 
+def log_widths(tree: PyTree, width: float) -> Float[np.ndarray, "n"]:
+    """Return how far each number of `to_vector` may move: a width for logarithms of positive ones, else any distance."""
+
+    def of(node: PyTree) -> list[np.ndarray]:
+        bounded = isinstance(node, Parameter) and node.constraint == "positive"
+        return [np.full(leaf.size, width if bounded else np.inf) for leaf in jax.tree.leaves(node)]
+
+    nodes = jax.tree.leaves(tree, is_leaf=lambda node: isinstance(node, Parameter))
+    return np.concatenate([np.zeros(0), *(piece for node in nodes for piece in of(node))])
+
+
 def log_prior(tree: PyTree) -> Float[Array, ""] | float:
     """Return the log density of all parameters of a tree that have a prior, zero if none has."""
     nodes = jax.tree.leaves(tree, is_leaf=lambda node: isinstance(node, Parameter))

@@ -115,9 +115,30 @@ class Field(eqx.Module):
         return max(degree for degree in degrees if degree is not None) + (2 if self.bundle.tangent else 0)
 
     @property
+    def num_weights(self) -> int:
+        """Number of features of all copies of all processes."""
+        return sum(process.copies * process.num_features for process in self.processes)
+
+    @property
     def num_columns(self) -> int:
         """Number of columns of `design`."""
-        return sum(process.copies * process.num_features for process in self.processes)
+        return self.num_weights
+
+    @property
+    def width(self) -> int:
+        """Number p of correlated numbers at a point in `split`."""
+        return self.bundle.rank
+
+    @property
+    def is_one_process(self) -> bool:
+        """Whether the numbers of `split` are those of the copies of one process."""
+        return False
+
+    def arrange(self, numbers: Float[Array, "_"]) -> Weights:
+        """Cut `num_weights` numbers into the weights of the processes."""
+        sizes = [(process.copies, process.num_features) for process in self.processes]
+        pieces = jnp.split(numbers, np.cumsum([r * m for r, m in sizes])[:-1])
+        return tuple(piece.reshape(size) for piece, size in zip(pieces, sizes, strict=True))
 
     def split(
         self, x: Float[Array, "N D"], frame: Frame, coordinates: Float[Array, "*S N q"]

@@ -23,6 +23,11 @@ class Frame(eqx.Module):
     def value_shape(self) -> tuple[int, ...]:
         """Shape of one value."""
 
+    @property
+    @abstractmethod
+    def tangent(self) -> bool:
+        """Whether values are tangent vectors."""
+
     @abstractmethod
     def values(self, coordinates: Float[Array, "*S N q"]) -> Float[Array, "..."]:
         """Turn coordinates into values."""
@@ -34,6 +39,10 @@ class Frame(eqx.Module):
     @abstractmethod
     def covariance(self, covariance: Float[Array, "*S N q q"]) -> Float[Array, "..."]:
         """Turn the covariance of the coordinates into that of the values: [N] for scalars, else [N, P, P]."""
+
+    @abstractmethod
+    def coordinate_covariance(self, covariance: Float[Array, "N ..."]) -> Float[Array, "N q q"]:
+        """Turn the covariance of values, [N] for scalars or [N, P, P], into that of the coordinates."""
 
     @abstractmethod
     def variances(self, covariance: Float[Array, "*S N q q"]) -> Float[Array, "..."]:
@@ -61,6 +70,11 @@ class NumberFrame(Frame):
         """() or (P,)."""
         return self.shape
 
+    @property
+    def tangent(self) -> bool:
+        """False."""
+        return False
+
     def values(self, coordinates: Float[Array, "*S N q"]) -> Float[Array, "..."]:
         """Drop the axis of one coordinate."""
         return coordinates.reshape(*coordinates.shape[:-1], *self.shape)
@@ -72,6 +86,10 @@ class NumberFrame(Frame):
     def covariance(self, covariance: Float[Array, "*S N q q"]) -> Float[Array, "..."]:
         """Drop both axes of one coordinate."""
         return covariance if self.shape else covariance[..., 0, 0]
+
+    def coordinate_covariance(self, covariance: Float[Array, "N ..."]) -> Float[Array, "N q q"]:
+        """Add both axes of one coordinate."""
+        return covariance if self.shape else covariance[..., None, None]
 
     def variances(self, covariance: Float[Array, "*S N q q"]) -> Float[Array, "..."]:
         """Return the diagonal."""
@@ -101,6 +119,11 @@ class TangentFrame(Frame):
         """(V,), the ambient dimension of the factors."""
         return (self.columns.shape[-2],)
 
+    @property
+    def tangent(self) -> bool:
+        """True."""
+        return True
+
     def values(self, coordinates: Float[Array, "*S N q"]) -> Float[Array, "..."]:
         """Combine the columns."""
         return jnp.einsum("npq,...nq->...np", self.columns, coordinates)
@@ -112,6 +135,10 @@ class TangentFrame(Frame):
     def covariance(self, covariance: Float[Array, "*S N q q"]) -> Float[Array, "..."]:
         """Return the covariance of the ambient vectors."""
         return self.columns @ covariance @ jnp.swapaxes(self.columns, -1, -2)
+
+    def coordinate_covariance(self, covariance: Float[Array, "N P P"]) -> Float[Array, "N q q"]:
+        """Return the covariance of the components; what is normal to the space is dropped."""
+        return jnp.swapaxes(self.rows, -1, -2) @ covariance @ self.rows
 
     def variances(self, covariance: Float[Array, "*S N q q"]) -> Float[Array, "..."]:
         """Return the variance of each ambient component."""

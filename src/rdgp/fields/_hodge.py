@@ -177,6 +177,11 @@ class HodgeField(Field):
         return (HodgeProcess(self.bundle, self.spectrum, self.kernels),)
 
     @property
+    def is_one_process(self) -> bool:
+        """True."""
+        return True
+
+    @property
     def _process(self) -> HodgeProcess:
         return self.processes[0]
 

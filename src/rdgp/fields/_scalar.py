@@ -34,6 +34,21 @@ class CopiesField(Field):
         return (ScalarProcess(self.prior, self.bundle.rank),)
 
     @property
+    def num_columns(self) -> int:
+        """Number of features of one copy."""
+        return self.processes[0].num_features
+
+    @property
+    def width(self) -> int:
+        """One: coordinates are independent."""
+        return 1
+
+    @property
+    def is_one_process(self) -> bool:
+        """True."""
+        return True
+
+    @property
     def variance(self) -> Float[Array, ""]:
         """Variance of a coordinate."""
         return self.prior.variance_parameter

@@ -114,6 +114,11 @@ class FrameField(CopiesField):
         _check_frame(self.bundle)
         self.prior = scalar_prior(space, kernel, num_levels)
 
+    @property
+    def degree(self) -> None:
+        """None: frames are no polynomials."""
+        return None
+
     def copies_frame(self, x: Float[Array, "N D"]) -> TangentFrame:
         """Return the field's own frame."""
         return self.bundle.frame(x)

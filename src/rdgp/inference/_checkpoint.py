@@ -6,31 +6,26 @@ from typing import Any, TypeVar
 
 import jax
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, PRNGKeyArray
 
-from rdgp.fields import Field
-from rdgp.inference._data import Data
 from rdgp.io import load_leaves, save_leaves
-from rdgp.models import DeepGP
+from rdgp.models import Data, DeepGP
 
 S = TypeVar("S")
 Summary = dict[str, Any]
 
 
-def describe_fit(model: DeepGP, data: Data) -> Summary:
+def describe_fit(model: DeepGP, data: Data, key: PRNGKeyArray) -> Summary:
     """Return what tells fits apart: points, data and key by a digest, and the sizes of all layers."""
-    arrays = (data.x, data.y, jax.random.key_data(data.key))
+    arrays = (data.x, data.y, *([] if data.noise is None else [data.noise]), jax.random.key_data(key))
     digest = sha256(b"".join(np.asarray(array).tobytes() for array in arrays)).hexdigest()[:12]
-    layers = [_describe(layer) for layer in (*model.hidden, model.output)]
-    return {"points": data.x.shape[0], "data and key": digest, "layers": layers}
+    parts = (*model.hidden, *([] if model.output.bundle is None else [model.output]))
+    layers = [f"{type(part.field).__name__} on {part.field.space} of {_size(part.field)} features" for part in parts]
+    return {"points": data.num_points, "data and key": digest, "layers": layers}
 
 
-def _describe(layer: Any) -> str:
-    if layer is None:
-        return "no output"
-    field = layer if isinstance(layer, Field) else layer.field
-    sizes = [latent.copies * latent.levels().size for latent in field.latents if latent.spectral]
-    return f"{type(field).__name__} on {field.space} of {sum(sizes)} features"
+def _size(field: Any) -> int:
+    return field.num_weights if field.has_features else 0
 
 
 def save_state(state: object, history: Float[np.ndarray, "T"], path: str | Path, summary: Summary) -> None:

@@ -1,4 +1,4 @@
-"""The one training loop."""
+"""Training: initializer, loop and finalizer put together."""
 
 import time
 import warnings
@@ -11,40 +11,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
-from rdgp.core import (
-    Numbers,
-    Progress,
-    check_count,
-    compiled_quickly,
-    from_vector,
-    log_prior,
-    split_trainable,
-    to_vector,
-)
-from rdgp.fields import Field
-from rdgp.inference._bound import Batch, elbo
+from rdgp.core import Numbers, Progress, check_count, compiled_quickly, from_vector, split_trainable, to_vector
 from rdgp.inference._checkpoint import Summary, describe_fit, load_state, save_state
-from rdgp.inference._data import Data, batch_of, check_data, first_carriers
-from rdgp.inference._noise import noise_of_all
-from rdgp.inference._recipe import (
-    RECIPES,
-    Recipe,
-    RecipeName,
-    affordable_part,
-    is_dear,
-    learning_rates,
-    make_optimizer,
-    start_like_the_paper,
-    start_shallow,
-)
-from rdgp.likelihoods import Gaussian
-from rdgp.models import DeepGP
-from rdgp.variational import InducingLocations, Interdomain, kmeans
+from rdgp.inference._finalize import finalize
+from rdgp.inference._loop import LoopState, Plan, advance, initial_state
+from rdgp.inference._recipe import RECIPES, Recipe, RecipeName, affordable_subsample, is_expensive
+from rdgp.models import Data, DeepGP, Explicit, noise_floor
+from rdgp.posteriors import InducingPoints, Interdomain, kmeans
 
 _COARSE = 1e-4  # share of noise in the variance of the observations below which single precision harms
+_NUM_INDUCING = 100  # inducing points of an explicit output where there is no spectrum
 
 Status = Literal["ok", "nan", "diverged", "stopped"]
 Callback = Callable[[int, float], bool | None]
@@ -56,7 +34,7 @@ _CHECKPOINT_SECONDS = 30.0
 
 
 class FitResult(NamedTuple):
-    """A fitted model, the bound at each step, and how training ended: ok, nan, diverged or stopped."""
+    """A fitted model, the ELBO at each step, and how training ended: ok, nan, diverged or stopped."""
 
     model: DeepGP
     history: Float[np.ndarray, "T"]
@@ -65,19 +43,7 @@ class FitResult(NamedTuple):
 
 
 class PrecisionWarning(UserWarning):
-    """The noise is so small that single precision costs accuracy."""
-
-
-class _State(NamedTuple):
-    """All that training changes; the parameters as one vector, which takes few operations to update."""
-
-    parameters: Float[Array, "P"]
-    kept: Float[Array, "P"]  # the last with a finite bound and gradient
-    best: Float[Array, "P"]  # after the steps with the largest mean bound ...
-    record: Float[Array, ""]  # ... and that mean
-    optimizer: PyTree
-    step: Int[Array, ""]
-    bad: Int[Array, ""]
+    """The noise is so small that rounding costs accuracy."""
 
 
 def fit(
@@ -86,116 +52,136 @@ def fit(
     y: Numbers,
     *,
     key: PRNGKeyArray,
+    noise_variance: Numbers | None = None,
     steps: int | None = None,
     batch_size: int | None = None,
     samples: int | None = None,
     optimizer: optax.GradientTransformation | None = None,
-    recipe: RecipeName = "default",
+    fixed_draws: bool = False,
+    recipe: RecipeName | Recipe = "default",
     progress: bool = True,
     checkpoint: str | Path | None = None,
     callback: Callback | None = None,
 ) -> FitResult:
-    """Train a model on data and return it with the history of its bound.
+    """Train a model on data and return it with the history of its ELBO.
 
-    The default recipe starts at the solution of the output layer alone and takes 400 steps of two mirrored draws: 100
-    of one draw where the kernel of many observations makes a step dear, 40 without hidden layers. The quick one takes
-    in each dear step the bound of another random part of the points, and in the end the noise and the posterior given
-    all of them. The paper's takes 1000 steps of Adam with three draws from the paper's starting point. With the latter,
-    with `batch_size` and with noise that is not Gaussian, an output field gets an explicit posterior. A checkpoint file
-    that exists is resumed: the result equals that of an uninterrupted run. A callback that returns True stops training.
+    `noise_variance` is known of each observation: a variance [N], one of each output [N, P], or covariance matrices
+    [N, P, P] of values; it adds to the learned one. The default recipe starts at the solution of the output layer alone
+    and takes 400 steps of two mirrored draws: 100 of one draw where the kernel of many observations makes a step
+    expensive, 40 without hidden layers. The quick one takes in each expensive step the bound of another random
+    subsample of the points, and in the end the noise and the posterior given all of them. The paper's takes 1000 steps
+    of Adam with three draws from the paper's starting point. With the latter, with `batch_size` and with noise that is
+    not Gaussian, an output field gets an explicit posterior. An `optimizer` of optax replaces Adam; one with a line
+    search, such as `optax.lbfgs()`, needs `fixed_draws`: the same draws in every step. A checkpoint file that exists is
+    resumed: the result equals that of an uninterrupted run. A callback that returns True stops training.
     """
-    if recipe not in RECIPES:
-        raise ValueError(f"recipe must be one of {', '.join(RECIPES)}, got {recipe!r}")
+    chosen = _as_recipe(recipe)
     if optimizer is not None and not isinstance(optimizer, optax.GradientTransformation):
         raise ValueError(f"optimizer must come from optax, such as optax.adam(0.01), got {optimizer!r}")
-    chosen = RECIPES[recipe]
-    x, y = check_data(model, x, y)
-    steps = chosen.default_steps(model, y.size) if steps is None else check_count(steps, "steps")
-    if batch_size is not None and check_count(batch_size, "batch_size") > x.shape[0]:
-        raise ValueError(f"batch_size must be at most the {x.shape[0]} points, got {batch_size}; leave it out for all")
-    explicit = batch_size is not None or chosen.start == "paper" or not isinstance(model.likelihood, Gaussian)
-    model = _prepared(model, x, explicit, key)
-    samples = _default_samples(model, y.size) if samples is None else check_count(samples, "samples")
-    model = start_shallow(model, x, y) if chosen.start == "shallow" else start_like_the_paper(model)
-    model = jax.tree.map(lambda leaf: _cast(leaf, x.dtype), model)
-    _warn_if_coarse(model, y)
-    part = affordable_part(model, y) if chosen.parts else None
-    plan = _Plan(chosen, optimizer, steps, samples, batch_size or part)
-    return _train(model, Data(x, y, key), plan, progress, checkpoint, callback)
+    if not isinstance(model, DeepGP):
+        raise ValueError(f"fit needs a DeepGP, got {type(model).__name__}; ExactGP has its own fit method")
+    data = model.check_data(x, y, noise_variance)
+    if batch_size is not None and check_count(batch_size, "batch_size") > data.num_points:
+        raise ValueError(
+            f"batch_size must be at most the {data.num_points} points, got {batch_size}; leave it out for all"
+        )
+    steps = chosen.num_steps(model, data) if steps is None else check_count(steps, "steps")
+    model = _prepared(model, data, batch_size is not None or chosen.explicit, key)
+    samples = _default_samples(model, data) if samples is None else check_count(samples, "samples")
+    model = jax.tree.map(lambda leaf: _cast(leaf, data.x.dtype), chosen.initialize(model, data))
+    _warn_if_coarse(model, data)
+    subsample = affordable_subsample(model, data) if chosen.subsample else None
+    plan = Plan(chosen, optimizer, steps, samples, batch_size or subsample, fixed_draws)
+    return _train(model, data, key, plan, progress, checkpoint, callback)
+
+
+def _as_recipe(recipe: RecipeName | Recipe) -> Recipe:
+    if isinstance(recipe, Recipe):
+        return recipe
+    if recipe not in RECIPES:
+        raise ValueError(f"recipe must be one of {', '.join(RECIPES)} or a Recipe, got {recipe!r}")
+    return RECIPES[recipe]
 
 
 def _cast(leaf: PyTree, dtype: jnp.dtype) -> PyTree:
     return leaf.astype(dtype) if eqx.is_inexact_array(leaf) and leaf.dtype != dtype else leaf
 
 
-def _warn_if_coarse(model: DeepGP, y: Float[Array, "N ..."]) -> None:
+def _prepared(model: DeepGP, data: Data, explicit: bool, key: PRNGKeyArray) -> DeepGP:
+    """Return the model without data of an earlier fit, its noise above rounding, its output explicit where needed."""
+    model = model.with_data(None)
+    if model.output.bundle is None:
+        return model
+    likelihood = model.likelihood.with_noise_floor(noise_floor(data))
+    model = eqx.tree_at(lambda m: m.likelihood, model, likelihood)
+    if not model.output.joint or (likelihood.conjugate and not explicit):
+        return model
+    field = model.field
+    if field.has_features:
+        return eqx.tree_at(lambda m: m.output, model, Explicit(Interdomain(field)))
+    z = kmeans(field.space, data.x, _NUM_INDUCING, key=jax.random.split(key)[0])
+    return eqx.tree_at(lambda m: m.output, model, Explicit(InducingPoints(field, z)))
+
+
+def _warn_if_coarse(model: DeepGP, data: Data) -> None:
     """Warn if rounding is likely to be taken for noise: covariance matrices with little noise magnify its errors."""
-    if y.dtype != jnp.float32 or not isinstance(model.output, Field) or not isinstance(model.likelihood, Gaussian):
+    if not model.output.joint:
         return
-    variance = float(np.mean(np.var(np.asarray(y, float), axis=0)))
-    noise = float(model.noise_variance)
-    if noise < _COARSE * variance:
+    variance = float(np.mean(np.var(np.asarray(data.y, float), axis=0)))
+    noise = float(model.noise_variance) + (0.0 if data.noise is None else float(jnp.min(_smallest(data.noise))))
+    if variance == 0.0:
+        return
+    share = noise / variance
+    if data.y.dtype == jnp.float32 and share < _COARSE:
         text = (
-            f"noise is {noise / variance:.1g} of the variance of y, too little for single precision; for sharper "
+            f"noise is {share:.1g} of the variance of y, too little for single precision; for sharper "
             'predictions give x and y as float64 after jax.config.update("jax_enable_x64", True)'
+        )
+        warnings.warn(text, PrecisionWarning, stacklevel=3)
+    elif noise < 2.0 * noise_floor(data):
+        text = (
+            f"the observations look free of noise: their noise is {share:.1g} of the variance of y, the least that "
+            "rounding allows; give noise_variance if it is known, or more levels"
         )
         warnings.warn(text, PrecisionWarning, stacklevel=3)
 
 
-def _default_samples(model: DeepGP, numbers: int) -> int:
-    """Return how many draws a step takes: one where it is dear, else a mirrored pair, three for explicit posteriors."""
-    if not isinstance(model.output, Field):
+def _smallest(noise: Float[Array, "N ..."]) -> Float[Array, "..."]:
+    return noise if noise.ndim == 1 else jnp.diagonal(noise, axis1=-2, axis2=-1)
+
+
+def _default_samples(model: DeepGP, data: Data) -> int:
+    """Return how many draws a step takes: one where it is expensive, else a mirrored pair, three if not joint."""
+    if not model.output.joint:
         return 3
-    return 1 if is_dear(model, numbers) else 2
-
-
-class _Plan(NamedTuple):
-    """How to train; equal plans share one compilation."""
-
-    recipe: Recipe
-    optimizer: optax.GradientTransformation | None
-    steps: int
-    samples: int
-    batch_size: int | None
-
-    def chain(self, rates: Float[Array, "P"] | float) -> optax.GradientTransformation:
-        if self.optimizer is not None:
-            return self.optimizer
-        return make_optimizer(self.recipe, rates, self.steps)
-
-    def summary(self, model: DeepGP, data: Data) -> Summary:
-        """Return what must agree for one fit to go on where another stopped."""
-        numbers = {"steps": self.steps, "samples": self.samples, "batch_size": self.batch_size}
-        return {**numbers, "start": self.recipe.start, **describe_fit(model, data)}
+    return 1 if is_expensive(model, data) else 2
 
 
 def _train(
     model: DeepGP,
     data: Data,
-    plan: _Plan,
+    key: PRNGKeyArray,
+    plan: Plan,
     progress: bool,
     checkpoint: str | Path | None,
     callback: Callback | None,
 ) -> FitResult:
-    zero = jnp.zeros((), jnp.int32)
-    vector = jnp.asarray(to_vector(split_trainable(model)[0]), data.x.dtype)
-    worst = jnp.asarray(-jnp.inf, data.x.dtype)
-    state = _State(vector, vector, vector, worst, plan.chain(1.0).init(vector), zero, zero)
-    history, summary = np.zeros(0), plan.summary(model, data)
+    state = initial_state(jnp.asarray(to_vector(split_trainable(model)[0]), data.x.dtype), plan)
+    history, summary = np.zeros(0), _summary(plan, model, data, key)
     if checkpoint is not None and Path(checkpoint).exists():
         state, history = load_state(state, checkpoint, summary)
     start = saved = time.monotonic()
     status: Status = "ok"
-    pace = _FEW if is_dear(model, data.y.size) else CHUNK
+    pace = _FEW if is_expensive(model, data) else CHUNK
     with Progress("fit", plan.steps, enabled=progress) as bar:
         try:
             while (done := int(state.step)) < plan.steps and status == "ok":
                 count = min(pace, plan.steps - done)
-                moved, bounds = _run(state, model, data, plan, jnp.asarray(count))
+                moved, bounds = _run(state, model, data, key, plan, jnp.asarray(count))
                 recent = np.asarray(bounds)[:count]
                 longer = np.concatenate([history, recent])
                 state, history = _with_record(moved, recent), longer  # both or none, whenever the user interrupts
-                bar.update(int(state.step), f"· bound {history[-1]:.5g}")
+                bar.update(int(state.step), f"· ELBO {history[-1]:.5g}")
                 status = _status(state, history, callback)
                 if checkpoint is not None and time.monotonic() - saved > _CHECKPOINT_SECONDS:
                     save_state(state, history, checkpoint, summary)
@@ -209,78 +195,32 @@ def _train(
     chosen = state.best if status == "diverged" else state.kept if failed else state.parameters
     free, rest = split_trainable(model)
     fitted = eqx.combine(from_vector(free, chosen), rest)
-    if isinstance(fitted.output, Field):
-        fitted = (fitted if plan.batch_size is None else noise_of_all(fitted, data)).with_coordinates(data.x, data.y)
+    fitted = finalize(fitted, data, key, subsampled=plan.batch_size is not None)
     return FitResult(fitted, history, status, time.monotonic() - start)
 
 
 @compiled_quickly
-def _run(state: _State, model: DeepGP, data: Data, plan: _Plan, count: Int[Array, ""]) -> tuple[_State, Array]:
-    """Take some steps, at most a chunk; one compilation serves any number of them."""
-    carriers = first_carriers(model, data.x) if plan.batch_size is None else None  # of all points, large for batches
-    whole = Batch(data.x, data.y, carriers, data.x.shape[0])
-    key = jax.random.split(data.key)[1]
-    optimizer = plan.chain(learning_rates(plan.recipe, model))
-
-    def loss(parameters: Float[Array, "P"], batch: Batch, key: PRNGKeyArray) -> Float[Array, ""]:
-        own = _model(model, parameters)
-        return -elbo(own, batch, key, plan.samples) - log_prior(own)
-
-    def body(i: Int[Array, ""], carry: tuple[_State, Array]) -> tuple[_State, Array]:
-        state, bounds = carry
-        key_batch, key_draws = jax.random.split(jax.random.fold_in(key, state.step))
-        batch = batch_of(whole, plan.batch_size, key_batch, distinct=isinstance(model.output, Field))
-        value, gradient = jax.value_and_grad(loss)(state.parameters, batch, key_draws)
-        return _updated(state, value, gradient, optimizer, model), bounds.at[i].set(-value)
-
-    return jax.lax.fori_loop(0, count, body, (state, jnp.zeros(CHUNK, data.x.dtype)))
+def _run(
+    state: LoopState, model: DeepGP, data: Data, key: PRNGKeyArray, plan: Plan, count: Int[Array, ""]
+) -> tuple[LoopState, Array]:
+    """Take some steps; one compilation serves any number of them."""
+    return advance(state, model, data, jax.random.split(key)[1], plan, count, CHUNK)
 
 
-def _model(template: DeepGP, parameters: Float[Array, "P"]) -> DeepGP:
-    """Put a vector of parameters into a model."""
-    free, rest = split_trainable(template)
-    return eqx.combine(ravel_pytree(free)[1](parameters), rest)
+def _summary(plan: Plan, model: DeepGP, data: Data, key: PRNGKeyArray) -> Summary:
+    """Return what must agree for one fit to go on where another stopped."""
+    numbers = {"steps": plan.steps, "samples": plan.samples, "batch_size": plan.batch_size}
+    start = getattr(plan.recipe.initialize, "__name__", type(plan.recipe.initialize).__name__)
+    return {**numbers, "start": start, **describe_fit(model, data, key)}
 
 
-def _updated(
-    state: _State,
-    value: Float[Array, ""],
-    gradient: Float[Array, "P"],
-    optimizer: optax.GradientTransformation,
-    model: DeepGP,
-) -> _State:
-    """Take one step, or none where value or gradient are not finite."""
-    good = jnp.isfinite(value) & jnp.all(jnp.isfinite(gradient))
-    change, memory = optimizer.update(gradient, state.optimizer, state.parameters)
-    moved = _on_spaces(state.parameters + change, model)
-    parameters = jnp.where(good, moved, state.parameters)
-    memory = jax.tree.map(lambda new, old: jnp.where(good, new, old), memory, state.optimizer)
-    kept = jnp.where(good, state.parameters, state.kept)
-    step, bad = state.step + 1, jnp.where(good, 0, state.bad + 1)
-    return state._replace(parameters=parameters, kept=kept, optimizer=memory, step=step, bad=bad)
-
-
-def _with_record(state: _State, bounds: Float[np.ndarray, "t"]) -> _State:
+def _with_record(state: LoopState, bounds: Float[np.ndarray, "t"]) -> LoopState:
     """Remember the parameters if the last steps had the largest mean bound so far."""
     mean = jnp.asarray(np.mean(bounds), state.record.dtype)
     return state._replace(best=state.parameters, record=mean) if mean > state.record else state
 
 
-def _on_spaces(parameters: Float[Array, "P"], template: DeepGP) -> Float[Array, "P"]:
-    """Move trained locations back to their spaces."""
-    layers = [*template.hidden, template.output]
-    if not any(isinstance(layer, InducingLocations) and layer.trainable for layer in layers):
-        return parameters
-
-    def is_family(node: object) -> bool:
-        return isinstance(node, InducingLocations)
-
-    model = _model(template, parameters)
-    model = jax.tree.map(lambda node: node.on_space() if is_family(node) else node, model, is_leaf=is_family)
-    return ravel_pytree(split_trainable(model)[0])[0]
-
-
-def _status(state: _State, history: Float[np.ndarray, "T"], callback: Callback | None) -> Status:
+def _status(state: LoopState, history: Float[np.ndarray, "T"], callback: Callback | None) -> Status:
     if int(state.bad) >= _PATIENCE:
         return "nan"
     recent, first = history[-CHUNK:], history[:CHUNK]
@@ -288,14 +228,3 @@ def _status(state: _State, history: Float[np.ndarray, "T"], callback: Callback |
     if history.size > 2 * CHUNK and np.nanmedian(recent) < np.nanmin(first) - 10.0 * spread:
         return "diverged"
     return "stopped" if callback is not None and callback(history.size, float(history[-1])) else "ok"
-
-
-def _prepared(model: DeepGP, x: Float[Array, "N D"], explicit: bool, key: PRNGKeyArray) -> DeepGP:
-    """Return the model without data of an earlier fit, its output with an explicit posterior if asked."""
-    field = model.output
-    if isinstance(field, Field) and explicit:
-        spectral = all(latent.spectral for latent in field.latents)
-        own = jax.random.split(key)[0]
-        output = Interdomain(field) if spectral else InducingLocations(field, kmeans(field.space, x, 100, key=own))
-        model = eqx.tree_at(lambda m: m.output, model, output)
-    return eqx.tree_at(lambda m: m.data, model, None, is_leaf=lambda leaf: leaf is None)

@@ -1,17 +1,37 @@
 """Models: exact Gaussian processes, residual deep Gaussian processes, and their predictions."""
 
 from rdgp.models._builders import deep_gp, euclidean_deep_gp
-from rdgp.models._deep import DeepDraw, DeepGP, Observations
-from rdgp.models._exact import ExactGP
+from rdgp.models._data import Data, known_noise
+from rdgp.models._deep_gp import DeepDraw, DeepGP, Randomness
+from rdgp.models._exact_gp import ExactGP
+from rdgp.models._output import Explicit, Integrated, Output, Points, ProcessOutput, as_output, noise_of
 from rdgp.models._prediction import PointPrediction, Prediction
+from rdgp.models._predictor import Predictor
+from rdgp.models._propagate import State, propagate
+from rdgp.models._start import START_NOISE, noise_floor, search
 
 __all__ = [
+    "START_NOISE",
+    "Data",
     "DeepDraw",
     "DeepGP",
     "ExactGP",
-    "Observations",
+    "Explicit",
+    "Integrated",
+    "Output",
     "PointPrediction",
+    "Points",
     "Prediction",
+    "Predictor",
+    "ProcessOutput",
+    "Randomness",
+    "State",
+    "as_output",
     "deep_gp",
     "euclidean_deep_gp",
+    "known_noise",
+    "noise_floor",
+    "noise_of",
+    "propagate",
+    "search",
 ]

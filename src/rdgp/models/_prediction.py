@@ -1,4 +1,4 @@
-"""The predictive law at points: a mixture of Gaussians in coordinates."""
+"""The predictive distribution at points: a mixture of Gaussians in coordinates."""
 
 import equinox as eqx
 import jax
@@ -7,7 +7,7 @@ from jax.scipy.special import logsumexp, ndtr
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from rdgp.core import Numbers, as_float_array, check_finite, compiled, standard_normal
-from rdgp.fields import check_points
+from rdgp.fields import Frame, check_points
 from rdgp.likelihoods import Likelihood, WrappedGaussian, log_normal
 from rdgp.spaces import Space
 
@@ -15,25 +15,25 @@ from rdgp.spaces import Space
 class Prediction(eqx.Module):
     """A mixture, over S equally likely members, of Gaussians at each of N points.
 
-    Numbers are kept in q coordinates; `basis` turns them into values, so densities of tangent vectors are taken in the
-    tangent space. Values are [N] for scalars, [N, P] for several outputs, [N, D] for tangent vectors.
+    Numbers are kept in q coordinates; `frame` turns them into values, so densities of tangent vectors are taken in the
+    tangent space. Values are [N] for scalars, [N, P] for several outputs, [N, D] for tangent vectors. Moments and
+    quantiles are those of the latent f; `observed` is the predictive distribution of y.
     """
 
     means: Float[Array, "S N q"]
     covariances: Float[Array, "S N q q"]
     likelihood: Likelihood | None
-    basis: Float[Array, "N P q"] | None
-    scalar: bool = eqx.field(static=True)
+    frame: Frame
 
     @property
     def observed(self) -> "Prediction":
-        """The law of an observation: for Gaussian noise the same members with noise added, else by their moments."""
+        """The predictive distribution of y: for Gaussian noise the same members with noise added, else by their moments."""
         if self.likelihood is None:
             return self
         means, covariances = compiled(
             type(self.likelihood).observed_moments, self.likelihood, self.means, self.covariances
         )
-        return Prediction(means, covariances, None, self.basis, self.scalar)
+        return Prediction(means, covariances, None, self.frame)
 
     @property
     def mean(self) -> Float[Array, "N ..."]:
@@ -41,7 +41,7 @@ class Prediction(eqx.Module):
         return compiled(Prediction._mean, self)
 
     def _mean(self) -> Float[Array, "N ..."]:
-        return self._values(jnp.mean(self.means, axis=0))
+        return self.frame.values(jnp.mean(self.means, axis=0))
 
     @property
     def covariance(self) -> Float[Array, "N ..."]:
@@ -51,19 +51,15 @@ class Prediction(eqx.Module):
     def _covariance(self) -> Float[Array, "N ..."]:
         centred = self.means - jnp.mean(self.means, axis=0)
         spread = jnp.einsum("snp,snq->npq", centred, centred) / self.means.shape[0]
-        total = jnp.mean(self.covariances, axis=0) + spread
-        if self.scalar:
-            return total[:, 0, 0]
-        return total if self.basis is None else self.basis @ total @ jnp.swapaxes(self.basis, -1, -2)
+        return self.frame.covariance(jnp.mean(self.covariances, axis=0) + spread)
 
     @property
     def variance(self) -> Float[Array, "N ..."]:
         """Variance of each component of the values."""
-        covariance = self.covariance
-        return covariance if self.scalar else jnp.diagonal(covariance, axis1=-2, axis2=-1)
+        return jnp.diagonal(self.covariance, axis1=-2, axis2=-1) if self.frame.value_shape else self.covariance
 
     def log_prob(self, y: Numbers) -> Float[Array, "N"]:
-        """Return the log density of observations y at their points (of the law with noise)."""
+        """Return the log density of observations y at their points (of the distribution with noise)."""
         y = as_float_array(y, "y")
         if y.shape != self.mean.shape:
             raise ValueError(f"y must have shape {self.mean.shape} like the mean, got {y.shape}")
@@ -72,7 +68,7 @@ class Prediction(eqx.Module):
 
     def _log_prob(self, y: Float[Array, "N ..."]) -> Float[Array, "N"]:
         density = log_normal if self.likelihood is None else self.likelihood.log_predictive
-        members = density(self._coordinates(y), self.means, self.covariances)
+        members = density(self.frame.coordinates(y), self.means, self.covariances)
         return logsumexp(members, axis=0) - jnp.log(members.shape[0])
 
     def quantile(self, p: float) -> Float[Array, "N ..."]:
@@ -82,14 +78,14 @@ class Prediction(eqx.Module):
         return compiled(Prediction._quantile, self, jnp.asarray(p, self.means.dtype))
 
     def _quantile(self, p: Float[Array, ""]) -> Float[Array, "N ..."]:
-        means, deviations = self._marginals()
-        low = jnp.min(means - 40.0 * deviations, axis=0)
-        high = jnp.max(means + 40.0 * deviations, axis=0)
+        means, stds = self._marginals()
+        low = jnp.min(means - 40.0 * stds, axis=0)
+        high = jnp.max(means + 40.0 * stds, axis=0)
 
         def halve(_: object, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
             low, high = bounds
             middle = (low + high) / 2.0
-            below = jnp.mean(ndtr((middle - means) / deviations), axis=0) < p
+            below = jnp.mean(ndtr((middle - means) / stds), axis=0) < p
             return jnp.where(below, middle, low), jnp.where(below, high, middle)
 
         low, high = jax.lax.fori_loop(0, 60, halve, (low, high))
@@ -106,27 +102,13 @@ class Prediction(eqx.Module):
         where = jnp.arange(num_points)
         normal = standard_normal(key_normal, (n, num_points, size), self.means.dtype)
         root = _square_root(self.covariances)[member, where]
-        return self._values(self.means[member, where] + jnp.einsum("knpq,knq->knp", root, normal))
+        return self.frame.values(self.means[member, where] + jnp.einsum("knpq,knq->knp", root, normal))
 
     def _marginals(self) -> tuple[Float[Array, "S N ..."], Float[Array, "S N ..."]]:
         """Return mean and standard deviation of each component of the values, member by member."""
-        if self.basis is None:
-            variances = jnp.diagonal(self.covariances, axis1=-2, axis2=-1)
-        else:
-            variances = jnp.einsum("npi,snij,npj->snp", self.basis, self.covariances, self.basis)
+        variances = self.frame.variances(self.covariances)
         tiny = jnp.finfo(variances.dtype).tiny
-        deviations = jnp.sqrt(jnp.maximum(variances, tiny))
-        return self._values(self.means), deviations[..., 0] if self.scalar else deviations
-
-    def _values(self, coordinates: Float[Array, "*s N q"]) -> Float[Array, "..."]:
-        if self.scalar:
-            return coordinates[..., 0]
-        return coordinates if self.basis is None else jnp.einsum("npq,...nq->...np", self.basis, coordinates)
-
-    def _coordinates(self, values: Float[Array, "N ..."]) -> Float[Array, "N q"]:
-        if self.scalar:
-            return values[:, None]
-        return values if self.basis is None else jnp.einsum("npq,np->nq", self.basis, values)
+        return self.frame.values(self.means), jnp.sqrt(jnp.maximum(variances, tiny))
 
 
 def _square_root(covariances: Float[Array, "*s q q"]) -> Float[Array, "*s q q"]:
@@ -136,7 +118,7 @@ def _square_root(covariances: Float[Array, "*s q q"]) -> Float[Array, "*s q q"]:
 
 
 class PointPrediction(eqx.Module):
-    """The law of a manifold-valued model at each of N points: S equally likely points of the space."""
+    """The predictive distribution of a manifold-valued model at each of N points: S equally likely points of the space."""
 
     space: Space
     points: Float[Array, "S N D"]
@@ -150,7 +132,7 @@ class PointPrediction(eqx.Module):
     def _mean(self) -> Float[Array, "N D"]:
         def improve(_: object, center: Float[Array, "N D"]) -> Float[Array, "N D"]:
             here = jnp.broadcast_to(center, self.points.shape)
-            return self.space._exp(center, jnp.mean(self.space._log(here, self.points), axis=0))
+            return self.space.exp(center, jnp.mean(self.space.log(here, self.points), axis=0))
 
         return jax.lax.fori_loop(0, 20, improve, self.points[0])
 
@@ -161,7 +143,7 @@ class PointPrediction(eqx.Module):
 
     def _variance(self) -> Float[Array, "N"]:
         here = jnp.broadcast_to(self._mean(), self.points.shape)
-        return jnp.mean(jnp.square(self.space._distance(here, self.points)), axis=0)
+        return jnp.mean(jnp.square(self.space.distance(here, self.points)), axis=0)
 
     def log_prob(self, y: Numbers) -> Float[Array, "N"]:
         """Return the log density of observed points."""

@@ -31,12 +31,13 @@ def minimize_lbfgs(
     *rest: PyTree,
     steps: int = 200,
     tolerance: float = 1e-6,
+    widths: np.ndarray | None = None,
     callback: Callable[[int, float], None] | None = None,
 ) -> Minimum:
     """Minimise function(arguments, *rest) over the arrays in `arguments`.
 
     The function is traced once per set of shapes, as long as the same function object is passed. Values that are not
-    finite count as a wall.
+    finite count as a wall. `widths` says how far each number, in the order of `to_vector`, may move from its start.
     """
     flat = to_vector(start)
     if not flat.size:
@@ -59,8 +60,10 @@ def minimize_lbfgs(
             callback(count, last)
 
     options = {"maxiter": steps, "ftol": tolerance * 1e-4, "gtol": tolerance, "maxls": 30}
+    first = flat.astype(float)
+    limits = None if widths is None else scipy.optimize.Bounds(first - widths, first + widths)
     result = scipy.optimize.minimize(
-        evaluate, flat.astype(float), jac=True, method="L-BFGS-B", callback=report, options=options
+        evaluate, first, jac=True, method="L-BFGS-B", bounds=limits, callback=report, options=options
     )
     arguments = from_vector(start, result.x)
     value = float(result.fun) if result.fun < _WALL else np.inf

@@ -7,7 +7,7 @@ from jax.scipy.linalg import cho_solve
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from rdgp.core import as_matrix, register, solve_lower
-from rdgp.fields import Field, FieldDraw, Frame, FunctionDraw
+from rdgp.fields import Field, FieldDraw, Frame, FunctionDraw, check_points
 from rdgp.posteriors._evidence import (
     evidence_by_features,
     evidence_by_kernel,
@@ -174,12 +174,11 @@ class ExactDraw(FunctionDraw):
     prior: FieldDraw
     solution: Float[Array, "k r"]
 
+    @eqx.filter_jit
     def __call__(self, x: Float[Array, "L D"]) -> Float[Array, "L ..."]:
         """Evaluate it."""
-        return self.in_frame(x, self.posterior.field.bundle.frame(x))
-
-    def in_frame(self, x: Float[Array, "L D"], frame: Frame) -> Float[Array, "L ..."]:
-        """Evaluate it, with the correction in a frame that belongs to that of the data."""
+        x = check_points(self.posterior.field.space, x)
+        frame = self.posterior.field.bundle.frame(x)
         posterior, field = self.posterior, self.posterior.field
         if posterior.by_features:
             design = _design(field, posterior.noise, x, frame)

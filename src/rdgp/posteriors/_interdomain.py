@@ -54,7 +54,7 @@ class Interdomain(Variational):
     @property
     def size(self) -> int:
         """Number of features."""
-        return self.field.num_columns
+        return self.field.num_weights
 
     def conditionals(self, x: Float[Array, "N D"]) -> tuple[Conditional, ...]:
         """Return the features of the dense levels times scales, and the variance of the tail."""
@@ -101,17 +101,15 @@ class Interdomain(Variational):
     @property
     def num_normals(self) -> int:
         """One for each coefficient."""
-        return self.field.num_columns
+        return self.field.num_weights
 
     def weights(self, normal: Float[Array, "_"]) -> Weights:
         """Turn standard normal numbers into a draw of the whitened weights of all features."""
-        weights, start = [], 0
-        for i, (process, block) in enumerate(zip(self.field.processes, self.blocks, strict=True)):
-            shape = process.copies, process.num_features
-            part = normal[start : start + shape[0] * shape[1]].reshape(shape)
-            start += part.size
-            weights.append(self._weights(i, process, block, part.astype(block.mean.dtype)))
-        return tuple(weights)
+        parts = zip(self.field.processes, self.blocks, self.field.arrange(normal), strict=True)
+        return tuple(
+            self._weights(i, process, block, part.astype(block.mean.dtype))
+            for i, (process, block, part) in enumerate(parts)
+        )
 
     def _weights(
         self, i: int, process: Process, block: WhitenedGaussian, normal: Float[Array, "r m"]

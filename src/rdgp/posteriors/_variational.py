@@ -46,9 +46,13 @@ class Variational(Posterior):
         """How many standard normal numbers determine a draw; none where a key does."""
         return 0
 
-    def draw_with(self, normal: Float[Array, "_"], *, key: PRNGKeyArray) -> FunctionDraw:
-        """Return the draw of given normal numbers, or of a key; each point on its own where draws are not exact."""
+    def draw_exactly(self, *, key: PRNGKeyArray) -> FunctionDraw:
+        """Draw a function, or each point on its own where draws of functions are not exact."""
         return self.draw(key=key) if self.draws_are_exact else IndependentDraw(self, key)
+
+    def draw_with(self, normal: Float[Array, "_"], *, key: PRNGKeyArray) -> FunctionDraw:
+        """Return the exact draw that given normal numbers determine, or a key where there are none."""
+        return self.draw_exactly(key=key)
 
     def nearest(self) -> "Variational":
         """Return the family with what training has moved off the space back on it."""

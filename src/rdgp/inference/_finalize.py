@@ -1,4 +1,4 @@
-"""The noise of models that were trained on parts of the data."""
+"""Finalizers: what is done once training has ended."""
 
 import equinox as eqx
 import numpy as np
@@ -6,33 +6,37 @@ import scipy.optimize
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from rdgp.core import compiled_quickly, log_prior
-from rdgp.inference._bound import Batch, elbo
-from rdgp.inference._data import Data, first_carriers
-from rdgp.likelihoods import Gaussian
-from rdgp.models import DeepGP
-from rdgp.models._start import with_noise
+from rdgp.inference._loop import first_basis
+from rdgp.inference._objective import estimate
+from rdgp.models import Data, DeepGP
 
 _LESS = 2.0  # how far below the noise to look, as a logarithm
 _PRECISION = 0.2  # of the logarithm
 
 
-def noise_of_all(model: DeepGP, data: Data) -> DeepGP:
+def finalize(model: DeepGP, data: Data, key: PRNGKeyArray, *, subsampled: bool) -> DeepGP:
+    """Return a trained model as users get it: with its data if its output needs them, and with the noise of all."""
+    if not model.output.joint:
+        return model
+    return (_with_noise_of_all(model, data, key) if subsampled else model).with_data(data)
+
+
+def _with_noise_of_all(model: DeepGP, data: Data, key: PRNGKeyArray) -> DeepGP:
     """Return the model with the noise under which all points are most likely, given one draw of its hidden layers.
 
     A kernel of few levels may explain every part of the points without noise and be contradicted by all of them; it
     would then predict with far too much confidence.
     """
-    likelihood = model.likelihood
-    if not isinstance(likelihood, Gaussian) or not likelihood._noise_variance.trainable:
+    if not model.likelihood.parameters["noise_variance"].trainable:
         return model
-    batch = Batch(data.x, data.y, first_carriers(model, data.x), data.x.shape[0])
     noise, variance = float(model.noise_variance), float(np.mean(np.var(np.asarray(data.y, float), axis=0)))
 
     def changed(change: float) -> DeepGP:
-        return eqx.tree_at(lambda m: m.likelihood, model, with_noise(likelihood, noise * float(np.exp(change))))
+        likelihood = model.likelihood.with_values(noise_variance=noise * float(np.exp(change)))
+        return eqx.tree_at(lambda m: m.likelihood, model, likelihood)
 
     def loss(change: float) -> float:
-        value = float(_bound(changed(change), batch, data.key))
+        value = float(_bound(changed(change), data, key))
         return -value if np.isfinite(value) else np.inf
 
     limits = (-_LESS, float(np.log(max(variance / noise, 1.0))) + 1.0)
@@ -41,5 +45,5 @@ def noise_of_all(model: DeepGP, data: Data) -> DeepGP:
 
 
 @compiled_quickly
-def _bound(model: DeepGP, batch: Batch, key: PRNGKeyArray) -> Float[Array, ""]:
-    return elbo(model, batch, key, 1) + log_prior(model)
+def _bound(model: DeepGP, data: Data, key: PRNGKeyArray) -> Float[Array, ""]:
+    return estimate(model, data, key, 1, first_basis(model, data)) + log_prior(model)

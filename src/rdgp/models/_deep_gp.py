@@ -1,0 +1,283 @@
+"""The residual deep Gaussian process."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from rdgp.core import Numbers, Parameter, ParameterTable, compiled_quickly, describe, register
+from rdgp.fields import Bundle, Field, Frame, FunctionDraw, check_points, check_values
+from rdgp.likelihoods import Likelihood, WrappedGaussian
+from rdgp.models._data import Data, known_noise
+from rdgp.models._output import Output, Points, ProcessOutput, as_output
+from rdgp.models._prediction import PointPrediction, Prediction
+from rdgp.models._predictor import Predictor, predictor
+from rdgp.models._propagate import State, propagate
+from rdgp.posteriors import Posterior, Variational
+from rdgp.spaces import Space
+
+
+class Randomness(NamedTuple):
+    """What determines one joint draw of the hidden layers: normal numbers where they do, a key elsewhere."""
+
+    key: PRNGKeyArray
+    normal: Float[Array, "*S _"]
+
+
+@register("rdgp:DeepGP")
+class DeepGP(eqx.Module):
+    """Hidden layers x -> exp_x(g(x)), then an output: a variational posterior, a field, or nothing.
+
+    With a field as output the output process is integrated out given each joint draw of the hidden layers: the fitted
+    model carries its data, like an exact Gaussian process. Without output the model is manifold-valued. A tangent
+    output is carried back from where the hidden layers lead to x by parallel transport. The same posterior given twice
+    in `hidden` is one function applied twice. With `bundle` several scalar outputs are the coordinates of values in
+    that bundle over the inputs, such as the components of winds in `TangentBundle(Sphere(2), frame="east_north")`.
+    """
+
+    layers: tuple[Variational, ...]  # the hidden layers, each once
+    order: tuple[int, ...] = eqx.field(static=True)  # which of them comes when
+    output: Output
+    likelihood: Likelihood | WrappedGaussian
+    bundle: Bundle | None
+    mean: Parameter | None
+    data: Data | None
+
+    def __init__(
+        self,
+        hidden: Sequence[Variational] = (),
+        output: object = None,
+        likelihood: Likelihood | WrappedGaussian | None = None,
+        *,
+        constant_mean: bool = False,
+        bundle: Bundle | None = None,
+    ) -> None:
+        self.layers, self.order = _unique(tuple(hidden))
+        self.output = _output_after(self.hidden, output)
+        _check_chain(self.hidden, self.output)
+        self.likelihood = self.output.default_likelihood() if likelihood is None else likelihood
+        self.output.check_likelihood(self.likelihood)
+        own = self.output.bundle
+        if constant_mean and (own is None or own.tangent):
+            raise ValueError("a constant mean needs a scalar output; tangent fields and points have none")
+        self.mean = Parameter(jnp.zeros(own.value_shape), "real", name="mean") if constant_mean else None
+        self.data = None
+        if bundle is not None and (own is None or own.tangent or own.rank != bundle.rank):
+            raise ValueError(f"a bundle of rank {bundle.rank} needs a StackedField with outputs={bundle.rank}")
+        self.bundle = own if bundle is None else bundle
+
+    @property
+    def hidden(self) -> tuple[Variational, ...]:
+        """The posteriors of the hidden layers, in their order."""
+        return tuple(self.layers[i] for i in self.order)
+
+    @property
+    def space(self) -> Space:
+        """The space of the inputs."""
+        return self.hidden[0].field.space if self.order else self.output.space
+
+    @property
+    def field(self) -> Field:
+        """The prior of the output process."""
+        return self.process_output.field
+
+    @property
+    def process_output(self) -> ProcessOutput:
+        """The output, if it is a Gaussian process."""
+        if not isinstance(self.output, ProcessOutput):
+            raise ValueError("a manifold-valued model has no output process")
+        return self.output
+
+    @property
+    def noise_variance(self) -> Float[Array, ""]:
+        """Variance of Gaussian observation noise."""
+        return self.likelihood.noise_variance
+
+    @property
+    def parameters(self) -> ParameterTable:
+        """A table of all numbers with names, values, priors, and whether training changes them."""
+        return describe(self)
+
+    def predict(
+        self, x: Numbers, *, key: PRNGKeyArray, samples: int = 10, noise_variance: Numbers | None = None
+    ) -> Prediction | PointPrediction:
+        """Return the predictive distribution at each point: a mixture over draws of the hidden layers.
+
+        The draws are shared by all points. `noise_variance` is known of observations at the points, as in `fit`.
+        """
+        x = check_points(self.space, x)
+        if x.shape[0] == 0:
+            raise ValueError("x must hold at least one point, got none")
+        return self.prepare(key=key, samples=samples, num_points=x.shape[0])(x, noise_variance=noise_variance)
+
+    def prepare(self, *, key: PRNGKeyArray, samples: int = 10, num_points: int = 1) -> Predictor:
+        """Return what predicts many points, some at a time, with the same draws of the hidden layers.
+
+        Where `num_points` are many on S_2, the posterior of the output layer is expanded in harmonics.
+        """
+        return predictor(self, key, samples, num_points)
+
+    def draw(self, *, key: PRNGKeyArray) -> "DeepDraw":
+        """Draw one function from the posterior: differentiable, and the same wherever it is called."""
+        key_hidden, key_output = jax.random.split(key)
+        draws = self._draws(lambda layer, key: layer.draw(key=key), key_hidden)
+        if self.output.bundle is None:
+            return DeepDraw(self, draws, None)
+        return DeepDraw(self, draws, self.posterior(key_hidden).draw(key=key_output))
+
+    def draw_prior(self, *, key: PRNGKeyArray) -> "DeepDraw":
+        """Draw one function from the deep prior, whatever the data."""
+        key_hidden, key_output = jax.random.split(key)
+        draws = self._draws(lambda layer, key: layer.field.sample(key=key), key_hidden)
+        return DeepDraw(self, draws, None if self.output.bundle is None else self.field.sample(key=key_output))
+
+    def posterior(self, key: PRNGKeyArray) -> Posterior:
+        """Return the posterior of the output process given one draw of the hidden layers."""
+        if self.output.joint and self.data is not None:
+            return _condition(self, self.data, key)
+        return self.process_output.posterior(self.likelihood, None, None)
+
+    def start(self, x: Float[Array, "N D"], basis: Any = None) -> State:
+        """Return the state of points before any layer."""
+        return State(x, self.output.frame(x), basis)
+
+    def frame(self, x: Float[Array, "N D"]) -> Frame:
+        """Return the frame in which observations at points have coordinates."""
+        return self.output.frame(x) if self.bundle is None else self.bundle.frame(x)
+
+    @property
+    def num_normals(self) -> int:
+        """How many standard normal numbers determine a draw of the hidden layers."""
+        return sum(layer.num_normals for layer in self.layers)
+
+    def draws_with(self, randomness: Randomness) -> tuple[FunctionDraw, ...]:
+        """Return the draws of the hidden layers that given randomness determines."""
+        unique, used = [], 0
+        for i, layer in enumerate(self.layers):
+            normal = randomness.normal[used : used + layer.num_normals]
+            used += layer.num_normals
+            unique.append(layer.draw_with(normal, key=jax.random.fold_in(randomness.key, i)))
+        return tuple(unique[i] for i in self.order)
+
+    def propagate(self, state: State, draws: Sequence[FunctionDraw]) -> State:
+        """Follow draws of the hidden layers."""
+        return propagate([layer.field for layer in self.hidden], state, draws)
+
+    def at(self, key: PRNGKeyArray, x: Float[Array, "N D"]) -> State:
+        """Return where one draw of the hidden layers leads; where draws are not exact, each point on its own."""
+        return self.propagate(self.start(x), self._draws(lambda layer, key: layer.draw_exactly(key=key), key))
+
+    def _draws(self, draw: Callable[..., FunctionDraw], key: PRNGKeyArray) -> tuple[FunctionDraw, ...]:
+        """Draw every hidden layer once, and return the draws in the order of the layers."""
+        keys = jax.random.split(key, max(len(self.layers), 1))
+        unique = [draw(layer, key=own) for layer, own in zip(self.layers, keys, strict=False)]
+        return tuple(unique[i] for i in self.order)
+
+    def check_data(self, x: Numbers, y: Numbers, noise_variance: Numbers | None = None) -> Data:
+        """Return points, observations and known noise as data, or raise."""
+        x = check_points(self.space, x)
+        if x.shape[0] == 0:
+            raise ValueError("x must hold at least one point, got none")
+        y = self.likelihood.check(y)
+        if not isinstance(self.output, ProcessOutput):
+            y = check_points(self.output.space, y, "y")
+            if y.shape[0] != x.shape[0]:
+                raise ValueError(f"y must have one point for each of the {x.shape[0]} of x, got {y.shape[0]}")
+            return Data(x, y.astype(x.dtype))
+        frame = self.frame(x)
+        y = check_values(x, y, frame.value_shape, "y")
+        return Data(x, frame.coordinates(y), self.check_noise(noise_variance, x))
+
+    def check_noise(self, noise_variance: Numbers | None, x: Float[Array, "N D"]) -> Float[Array, "N ..."] | None:
+        """Return known noise of observations at points in coordinates, or raise."""
+        if noise_variance is None:
+            return None
+        noise = known_noise(noise_variance, self.frame(x), x)
+        self.likelihood.given(noise)
+        return noise
+
+    def offset(self, dtype: jnp.dtype) -> Float[Array, "..."]:
+        """Return the constant mean, as coordinates."""
+        return jnp.zeros((), dtype) if self.mean is None else jnp.atleast_1d(self.mean.value).astype(dtype)
+
+    def with_data(self, data: Data | None) -> "DeepGP":
+        """Return the model carrying data, which an integrated output layer needs."""
+        return eqx.tree_at(lambda model: model.data, self, data, is_leaf=lambda leaf: leaf is None)
+
+    def __repr__(self) -> str:
+        layers = [f"  {i + 1}. {layer}" for i, layer in enumerate(self.hidden)]
+        seen = "" if self.data is None else f", {self.data.num_points} observations"
+        lines = [f"DeepGP on {self.space}{seen}", *layers, f"  output: {self.output}", f"  noise: {self.likelihood}"]
+        return "\n".join([*lines, *([] if self.mean is None else [f"  mean: {self.mean}"])])
+
+
+class DeepDraw(FunctionDraw):
+    """One function from a deep Gaussian process."""
+
+    model: DeepGP
+    hidden: tuple[FunctionDraw, ...]
+    output: FunctionDraw | None
+
+    @eqx.filter_jit
+    def __call__(self, x: Float[Array, "N D"]) -> Float[Array, "N ..."]:
+        """Evaluate it: [N] for scalars, [N, P] for several outputs, [N, D] for tangent vectors and points."""
+        x = check_points(self.model.space, x)
+        state = self.model.propagate(self.model.start(x), self.hidden)
+        if self.output is None:
+            return state.x
+        coordinates = state.frame.coordinates(self.output(state.x))
+        return self.model.frame(x).values(coordinates + self.model.offset(x.dtype))
+
+
+@compiled_quickly
+def _condition(model: DeepGP, data: Data, key: PRNGKeyArray) -> Posterior:
+    centered = data.minus(model.offset(data.y.dtype))
+    return model.process_output.posterior(model.likelihood, model.at(key, data.x), centered)
+
+
+def _unique(hidden: tuple[Variational, ...]) -> tuple[tuple[Variational, ...], tuple[int, ...]]:
+    """Return each posterior once, and the order in which they come; the same field in two of them is an error."""
+    for layer in hidden:
+        if not isinstance(layer, Variational):
+            raise ValueError(
+                f"hidden layers are Interdomain or InducingPoints, got {type(layer).__name__}; wrap fields in those"
+            )
+    layers: list[Variational] = []
+    order = []
+    for layer in hidden:
+        known = [i for i, other in enumerate(layers) if other is layer]
+        if not known and any(other.field is layer.field for other in layers):
+            raise ValueError(
+                "two hidden layers share one field but not their posterior; pass the same posterior twice to apply one "
+                "function twice, or build a field for each"
+            )
+        if not known:
+            layers.append(layer)
+        order.append(known[0] if known else len(layers) - 1)
+    return tuple(layers), tuple(order)
+
+
+def _output_after(hidden: tuple[Variational, ...], output: object) -> Output:
+    """Return the output; None stands for the points to which the last hidden layer leads."""
+    if output is not None:
+        return as_output(output)
+    if not hidden:
+        raise ValueError("a DeepGP needs at least one layer; pass hidden=(...), output=... or both")
+    last = hidden[-1].field
+    return Points(last.bundle.target(last.space))
+
+
+def _check_chain(hidden: tuple[Variational, ...], output: Output) -> None:
+    """Raise where two layers do not meet."""
+    spaces = [*(layer.field.space for layer in hidden), output.space]
+    for i, layer in enumerate(hidden):
+        there = layer.field.bundle.target(layer.field.space)
+        if there != spaces[i + 1]:
+            raise ValueError(
+                f"layer {i + 1} leads to {there}, but layer {i + 2} starts on {spaces[i + 1]}; use one space"
+            )
+    if output.joint and not all(layer.draws_are_exact for layer in hidden):
+        raise ValueError("an integrated output needs hidden layers on compact spaces; pass InducingPoints as output")
