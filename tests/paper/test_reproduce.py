@@ -1,12 +1,15 @@
 """`rdgp reproduce`: all experiments at the smallest preset, and the conventions of the command."""
 
 import json
+import sys
 from pathlib import Path
 
 import pandas
 import pytest
+import typer
 
 from rdgp.cli import main
+from rdgp_paper import add_command
 from rdgp_paper.execution import clock
 from rdgp_paper.figures import draw_figures
 from rdgp_paper.hypotheses import check_hypotheses
@@ -38,6 +41,22 @@ def told(capsys: pytest.CaptureFixture[str], *arguments: object, code: int = 0) 
     capsys.readouterr()
     assert main(["reproduce", *map(str, arguments), "--json"]) == code
     return json.loads(capsys.readouterr().out)
+
+
+def test_help_shows_an_example(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "--help"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    for words in ("Example: rdgp reproduce synthetic", "--json", "--debug"):
+        assert words in printed
+
+
+def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    monkeypatch.setattr("rdgp_paper.find_spec", lambda name: None if name == "distributed" else "somewhere")
+    app = typer.Typer()
+    with pytest.raises(ImportError, match=r"needs distributed.*pip install 'rdgp\[paper\]'"):
+        add_command(app)
+    assert app.registered_commands == []
 
 
 @pytest.mark.parametrize("experiment", FIGURES)

@@ -76,7 +76,7 @@ def _add_unavailable(name: str, error: Exception) -> None:
     anything = {"ignore_unknown_options": True, "allow_extra_args": True}
 
     @app.command(name, hidden=True, add_help_option=False, context_settings=anything)
-    def _unavailable(context: typer.Context) -> None:
+    def _unavailable() -> None:
         raise error
 
 
