@@ -52,7 +52,7 @@ depth: .venv/.dev  ## Compare shallow and deep default fits on twenty data sets 
 	$(QUIET) $(KEEP_MEMORY) $(BIN)/python -m rdgp_paper.benchmarks.depth
 
 winds: .venv/.dev  ## Compare models of winds at four heights, run by run (needs RDGP_DATA)
-	$(QUIET) $(KEEP_MEMORY) $(BIN)/python -m rdgp_paper.benchmarks.winds
+	$(QUIET) $(KEEP_MEMORY) $(BIN)/python -m rdgp_paper.benchmarks.winds --folder docs
 
 clean:  ## Remove the environment and caches
 	rm -rf .venv .mypy_cache .ruff_cache .hypothesis "$(PROGRAMS)" $(OUTPUT)
