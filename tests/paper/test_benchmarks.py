@@ -71,3 +71,20 @@ def test_the_twist_turns_about_the_axis() -> None:
     x = jnp.asarray([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [0.0, 0.6, 0.8]])
     expected = [[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [-0.6 * np.sin(1.6), 0.6 * np.cos(1.6), 0.8]]
     assert np.asarray(quality.twist(x)) == pytest.approx(np.array(expected))
+
+
+def test_all_is_done_without_arguments(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(depth, "data_sets", lambda: [("first", lambda: "1"), ("second", lambda: "2")])
+    monkeypatch.setattr(depth, "compare", lambda name, data: (name, data))
+    depth.main([])
+    assert capsys.readouterr().out.endswith("| first | 1 |\n| second | 2 |\n")
+    depth.main(["1"])
+    assert "first" not in capsys.readouterr().out
+    monkeypatch.setattr(quality, "_TABLES", {"default": lambda: [("a",)], "points": lambda: [("b",)]})
+    quality.main([])
+    printed = capsys.readouterr().out
+    assert "five draws of the noise: default" in printed
+    assert "A twist of the sphere" in printed
+    with pytest.raises(SystemExit):
+        quality.main(["nothing"])
+    assert "must be one of default, points, got 'nothing'" in capsys.readouterr().err

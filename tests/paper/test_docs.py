@@ -26,7 +26,7 @@ def test_hypotheses_follow_from_the_table(experiment: str) -> None:
 def test_tables_of_winds_follow_from_the_file(capsys: pytest.CaptureFixture[str]) -> None:
     rows = winds.finished(DOCS / "winds.csv")
     assert len(rows) == len(winds.MODELS) * sum(map(len, winds.DATA.values()))
-    winds.show(rows)
+    winds.main(["--folder", str(DOCS), "--print"])
     printed = capsys.readouterr().out
     page = (DOCS / "winds.md").read_text()
     assert "| surface | 1 | -0.894 | -0.872 | 0.696 | -0.994 | -1.229 | **-1.284** | 0.387 |" in printed

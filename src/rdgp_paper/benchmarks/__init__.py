@@ -1,1 +1,1 @@
-"""How well models predict; each module is a command, such as `python -m rdgp_paper.benchmarks.winds`."""
+"""How well models predict: commands such as `python -m rdgp_paper.benchmarks.winds`."""

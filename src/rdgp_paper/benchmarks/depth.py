@@ -6,7 +6,7 @@ Needs RDGP_DATA. Run with `make depth`; numbers of data sets as arguments choose
 import argparse
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from rdgp.inference import fit
 from rdgp.metrics import nlpd
 from rdgp.models import deep_gp
 from rdgp.spaces import Space, Sphere
+from rdgp_paper.benchmarks.arguments import one_of
 from rdgp_paper.data import Split, first, lift_split, make_irregular, read_released, read_uci, read_winds
 from rdgp_paper.hypotheses import EQUAL
 from rdgp_paper.models import double_precision, predict_values
@@ -89,14 +90,13 @@ def compare(name: str, data: Data) -> tuple[str, ...]:
     return name, str(len(x)), *texts, f"{gain:+.3f}", verdict, f"{seconds[0]:.0f} / {seconds[1]:.0f}"
 
 
-def main() -> None:
-    """Compare both depths and print the table."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Compare both depths and print the table; `arguments` are by default those of the process."""
     every = data_sets()
+    which = range(len(every))
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "numbers", nargs="*", type=int, choices=range(len(every)), help="which data sets, by default all"
-    )
-    numbers = parser.parse_args().numbers or range(len(every))
+    parser.add_argument("numbers", nargs="*", type=one_of(which), help="which data sets, by default all")
+    numbers = [int(number) for number in parser.parse_args(arguments).numbers] or which
     rows = []
     with double_precision():
         for number in numbers:

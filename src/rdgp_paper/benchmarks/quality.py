@@ -6,7 +6,7 @@ Needs RDGP_DATA. Run with `make quality`; names of tables as arguments choose so
 import argparse
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -15,6 +15,7 @@ import numpy as np
 
 from rdgp import DeepGP, ExactGP, Matern, Sphere, StackedField, deep_gp, fit
 from rdgp.metrics import coverage, mse, nlpd
+from rdgp_paper.benchmarks.arguments import one_of
 from rdgp_paper.data import read_released
 from rdgp_paper.models import double_precision, predict_values
 from rdgp_paper.tables import print_table
@@ -119,11 +120,11 @@ _TABLES: dict[str, Callable[[], list[tuple[str, ...]]]] = {
 }
 
 
-def main() -> None:
-    """Fit the models and print the tables."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Fit the models and print the tables; `arguments` are by default those of the process."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("tables", nargs="*", choices=list(_TABLES), help="which tables, by default all")
-    for table in parser.parse_args().tables or _TABLES:
+    parser.add_argument("tables", nargs="*", type=one_of(_TABLES), help="some of " + ", ".join(_TABLES))
+    for table in parser.parse_args(arguments).tables or _TABLES:
         with double_precision():
             rows = _TABLES[table]()
         if table == "points":

@@ -9,7 +9,7 @@ import argparse
 import csv
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from rdgp.core import require
 from rdgp.estimators import in_frame
 from rdgp.models import Prediction
 from rdgp.spaces import east_north_frame, latlon_to_sphere
+from rdgp_paper.benchmarks.arguments import one_of
 from rdgp_paper.data import Winds, read_winds
 from rdgp_paper.models import double_precision, predict_values
 from rdgp_paper.tables import print_table
@@ -206,14 +207,14 @@ def _summary(model: str, rows: list[Row]) -> tuple[str, ...]:
     )
 
 
-def main() -> None:
-    """Do what is left to do and print the tables."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Do what is left to do and print the tables; `arguments` are by default those of the process."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("pressure_levels", nargs="*", choices=list(DATA), metavar="LEVEL", help=", ".join(DATA))
+    parser.add_argument("pressure_levels", nargs="*", type=one_of(DATA), metavar="LEVEL", help=", ".join(DATA))
     parser.add_argument("--models", nargs="+", default=list(MODELS), choices=list(MODELS))
     parser.add_argument("--folder", type=Path, default=Path("results"))
     parser.add_argument("--print", action="store_true", help="print the table of what is there")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     path = options.folder / _FILE
     if not options.print:
         run(options.pressure_levels or list(DATA), options.models, path)
