@@ -28,9 +28,7 @@ from rdgp_paper.models import double_precision, predict_values
 from rdgp_paper.tables import print_table
 
 Row = dict[str, str]
-Fitted = tuple[
-    Prediction, float
-]  # of the components (u, v) at the test points, and the standard deviation of the noise
+Fitted = tuple[Prediction, float]  # of (u, v) at the test points, and the standard deviation of the noise
 
 _RECORDS = ("ncep1-2022-01", "ncep1-2022-02", "eraint-jan", "eraint-jul", "ncep1-jun-1979-1998")
 DATA: dict[str, tuple[str | int, ...]] = {
