@@ -46,13 +46,13 @@ bench: .venv/.bench  ## Print the table of speeds, as ratios
 	$(QUIET) $(KEEP_MEMORY) $(BIN)/python benchmarks/deep.py
 
 quality: .venv/.dev  ## Print how well deep models predict (needs RDGP_DATA)
-	$(QUIET) $(KEEP_MEMORY) $(BIN)/python benchmarks/quality.py
+	$(QUIET) $(KEEP_MEMORY) $(BIN)/python -m rdgp_paper.benchmarks.quality
 
 depth: .venv/.dev  ## Compare shallow and deep default fits on twenty data sets (needs RDGP_DATA)
-	$(QUIET) $(KEEP_MEMORY) $(BIN)/python benchmarks/depth.py
+	$(QUIET) $(KEEP_MEMORY) $(BIN)/python -m rdgp_paper.benchmarks.depth
 
-winds: .venv/.dev  ## Compare models of winds at four heights, cell by cell (needs RDGP_DATA)
-	$(QUIET) $(KEEP_MEMORY) $(BIN)/python benchmarks/winds.py
+winds: .venv/.dev  ## Compare models of winds at four heights, run by run (needs RDGP_DATA)
+	$(QUIET) $(KEEP_MEMORY) $(BIN)/python -m rdgp_paper.benchmarks.winds --folder docs
 
 clean:  ## Remove the environment and caches
 	rm -rf .venv .mypy_cache .ruff_cache .hypothesis "$(PROGRAMS)" $(OUTPUT)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 jax.config.update("jax_enable_x64", True)
-jaxtyping.install_import_hook("rdgp", "beartype.beartype")
+jaxtyping.install_import_hook(["rdgp", "rdgp_paper"], "beartype.beartype")
 
 from rdgp.core import _compile  # noqa: E402
 

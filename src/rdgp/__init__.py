@@ -3,7 +3,7 @@
 Rooms: `rdgp.spaces` (manifolds), `rdgp.spectra` (eigenfunctions and eigenfields), `rdgp.kernels`, `rdgp.fields`
 (Gaussian priors), `rdgp.likelihoods`, `rdgp.variational` (approximate posteriors), `rdgp.models`, `rdgp.inference`
 (training), `rdgp.metrics`, `rdgp.io`, `rdgp.bayesopt` (ask and tell), `rdgp.datasets` (files, winds, satellite tracks),
-`rdgp.estimators` (scikit-learn), `rdgp.geo` (xarray), `rdgp.plotting`, `rdgp.experiments` (those of the paper).
+`rdgp.estimators` (scikit-learn), `rdgp.geo` (xarray), `rdgp.plotting`.
 Importing the package changes no setting of JAX; it is imported when a name is first used, so that the shell answers at
 once and can prepare its process before.
 """

@@ -12,7 +12,7 @@ from rdgp.core import require
 
 ROOMS = [
     *("core", "spaces", "spectra", "kernels", "fields", "likelihoods", "variational", "optimize", "models", "io"),
-    *("inference", "metrics", "bayesopt", "datasets", "estimators", "geo", "plotting", "experiments", "cli"),
+    *("inference", "metrics", "bayesopt", "datasets", "estimators", "geo", "plotting", "cli"),
 ]
 SOURCE = Path(rdgp.__file__).parent
 

@@ -29,7 +29,6 @@ COMMANDS = [
     "evaluate",
     "plot",
     "report",
-    "reproduce",
     "track",
     "data sample",
     "data era5",

@@ -1,6 +1,7 @@
-"""The commands by name, each with an example."""
+"""The commands by name, each with an example, and those of other packages."""
 
 from collections.abc import Callable
+from importlib.metadata import entry_points
 from typing import Annotated, Any
 
 import typer
@@ -10,7 +11,6 @@ from rdgp.cli import _study
 from rdgp.cli._demo import demo
 from rdgp.cli._pictures import plot, report
 from rdgp.cli._prediction import evaluate, predict
-from rdgp.cli._reproduce import reproduce
 from rdgp.cli._sources import era5, sample, track, uci
 from rdgp.cli._training import fit
 
@@ -35,7 +35,6 @@ _EXAMPLES: dict[Callable[..., Any], str] = {
     evaluate: "rdgp evaluate model.rdgp test.nc",
     plot: "rdgp plot map.nc --globe --view 40,-30 -o globe.png",
     report: "rdgp report model.rdgp --test test.nc --compare shallow.rdgp -o report.html",
-    reproduce: "rdgp reproduce synthetic --preset quick --only n=400",
     track: "rdgp track --tle aeolus --start 2021-06-02T18:00 --hours 24 -o track.csv",
 }
 _DATA_EXAMPLES: dict[Callable[..., Any], str] = {
@@ -61,6 +60,27 @@ for _function, _example in _STUDY_EXAMPLES.items():
     study.command(epilog=f"Example: {_example}", context_settings=_settings)(_function)
 app.add_typer(data, name="data")
 app.add_typer(study, name="study")
+
+
+def _add_plugins() -> None:
+    """Let the entry points of the group `rdgp.commands` add their commands; one that fails breaks no other."""
+    for point in entry_points(group="rdgp.commands"):
+        try:
+            point.load()(app)
+        except Exception as error:
+            _add_unavailable(point.name, error)
+
+
+def _add_unavailable(name: str, error: Exception) -> None:
+    """Add a command that answers with what kept it from being added; it is not listed."""
+    anything = {"ignore_unknown_options": True, "allow_extra_args": True}
+
+    @app.command(name, hidden=True, add_help_option=False, context_settings=anything)
+    def _unavailable() -> None:
+        raise error
+
+
+_add_plugins()
 
 
 def _print_version(asked: bool) -> bool:

@@ -2,7 +2,7 @@
 
 from rdgp.estimators._base import DeepRegressor, load_estimator
 from rdgp.estimators._fitted import Fitted
-from rdgp.estimators._law import Rescaled, Summary
+from rdgp.estimators._law import Rescaled, Summary, in_frame
 from rdgp.estimators._sphere import SphereRegressor
 from rdgp.estimators._winds import VectorFieldRegressor
 
@@ -13,5 +13,6 @@ __all__ = [
     "SphereRegressor",
     "Summary",
     "VectorFieldRegressor",
+    "in_frame",
     "load_estimator",
 ]

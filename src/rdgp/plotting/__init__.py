@@ -4,7 +4,8 @@ Figures are plain `matplotlib.figure.Figure` objects: save them with `figure.sav
 matplotlib is changed and nothing is downloaded. The report needs no extra package.
 """
 
-from rdgp.plotting._diagnostics import Calibration, draw_calibration, draw_history
+from rdgp.plotting._canvas import new_figure, styled
+from rdgp.plotting._diagnostics import CURVES, Calibration, draw_calibration, draw_history
 from rdgp.plotting._displacement import draw_displacement
 from rdgp.plotting._maps import draw_globe, draw_map, draw_panels
 from rdgp.plotting._regret import draw_progress, draw_regret
@@ -13,6 +14,7 @@ from rdgp.plotting._search import Surface, draw_coordinates, draw_surfaces, draw
 from rdgp.plotting._trials import surface_points
 
 __all__ = [
+    "CURVES",
     "Calibration",
     "ReportContent",
     "Surface",
@@ -28,6 +30,8 @@ __all__ = [
     "draw_surfaces",
     "draw_surrogate",
     "draw_trials",
+    "new_figure",
+    "styled",
     "surface_points",
     "write_report",
 ]
