@@ -65,7 +65,7 @@ def check_size(x: Shaped[Array, "..."], dtype: jnp.dtype, name: str) -> None:
         )
 
 
-def check_count(value: int, name: str, minimum: int = 1) -> int:
+def check_count(value: object, name: str, minimum: int = 1) -> int:
     """Return the value as an int, or raise unless it is a whole number of at least `minimum`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < minimum:
         raise ValueError(f"{name} must be a whole number of at least {minimum}, got {value!r}")
