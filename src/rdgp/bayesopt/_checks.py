@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from rdgp.bayesopt._inner import has_walls
 from rdgp.bayesopt._options import AcquisitionName, FieldName, InducingName, PresetName, SurrogateName
-from rdgp.core import Numbers, check_count, compiled, in_double
+from rdgp.core import Numbers, check_count, check_unmasked, compiled, in_double
 from rdgp.spaces import Space
 
 _NAMES = {
@@ -83,6 +83,7 @@ def check_noise(noise_variance: Numbers | None) -> float | None:
 @in_double
 def check_point(space: Space, x: Numbers) -> Float[np.ndarray, "D"]:
     """Return one point of a space, the nearest if its digits were rounded, or raise an error that offers that one."""
+    check_unmasked(x, "a point")
     try:
         point = np.asarray(x, dtype=float)
     except (TypeError, ValueError):

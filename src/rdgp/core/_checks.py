@@ -1,5 +1,7 @@
 """Checks of input at the doors: one line that says what was expected, what came, and what to do."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -50,6 +52,19 @@ def check_finite(x: Shaped[Array, "..."], name: str) -> None:
             f"{name} must be finite, got {int(bad.sum())} NaN or infinite values of {bad.size}, "
             f"the first at index {first}; drop or fill them"
         )
+
+
+def check_unmasked(x: Any, name: str) -> None:
+    """Raise if an array of NumPy, or one within lists, has masked values: as plain numbers they would count."""
+    count = _num_masked(x)
+    if count:
+        raise ValueError(f"{name} must have no masked values, got {count} of {np.size(x)}; drop or fill them first")
+
+
+def _num_masked(x: object) -> int:
+    if isinstance(x, list | tuple):
+        return sum(map(_num_masked, x))
+    return int(np.ma.count_masked(x)) if isinstance(x, np.ma.MaskedArray) else 0
 
 
 def check_size(x: Shaped[Array, "..."], dtype: jnp.dtype, name: str) -> None:
