@@ -1,5 +1,7 @@
 """Studies: ask and tell in any order, failures, files, and what a second process sees."""
 
+import errno
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -185,6 +187,43 @@ def test_a_killed_process_loses_at_most_the_trial_in_flight(tmp_path: Path) -> N
     study = Study.load(path)  # the dead process holds no lock
     assert [trial.state for trial in study.trials] == ["done", "done", "done", "pending"]
     assert not list(tmp_path.glob("*.tmp"))
+
+
+def test_a_write_that_fails_leaves_the_study_as_its_file_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    path, whole = tmp_path / "study.json", Study(SPACE, surrogate="shallow", seed=6, num_initial=3).run(cone, 6)
+    study = Study(SPACE, surrogate="shallow", seed=6, num_initial=3, path=path).run(cone, 4)
+    pending, written = study.ask(), path.read_text()
+    for attempt in (lambda: study.tell(pending, 1.0), lambda: study.tell(GOAL, 2.0), lambda: study.ask(2)):
+        fits = dict(study._memory.content)
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", full)
+            with pytest.raises(OSError, match="no space left"):
+                attempt()
+        assert path.read_text() == written
+        assert [trial.state for trial in study.trials] == ["done"] * 4 + ["pending"]
+        assert study._memory.content == fits
+    study.tell(pending, cone(pending.x))
+    study.run(cone, 1)
+    for same in (study, Study.load(path, read_only=True)):
+        assert [trial.y for trial in same.trials] == [trial.y for trial in whole.trials]
+
+
+def test_an_error_of_a_run_carries_the_value_that_was_not_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = Study(SPACE, path=tmp_path / "study.json", **RANDOM)
+
+    def evaluate(_: np.ndarray) -> float:
+        monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError("no space left")))
+        return 1.25
+
+    with pytest.raises(OSError, match="no space left") as caught:
+        study.run(evaluate, 1)
+    assert caught.value.__notes__ == ["trial 0 is pending, its value is 1.25; tell it once this is mended"]
+    monkeypatch.undo()
+    study.tell(study.trials[0], 1.25)
+    assert Study.load(tmp_path / "study.json", read_only=True).best().y == 1.25
 
 
 def test_counts_may_be_integers_of_numpy(tmp_path: Path) -> None:
