@@ -146,15 +146,12 @@ def from_vector(like: T, vector: Float[Array | np.ndarray, "n"]) -> T:
     return jax.tree.unflatten(structure, arrays)
 
 
-def log_widths(tree: PyTree, width: float) -> Float[np.ndarray, "n"]:
-    """Return how far each number of `to_vector` may move: a width for logarithms of positive ones, else any distance."""
-
-    def of(node: PyTree) -> list[np.ndarray]:
-        bounded = isinstance(node, Parameter) and node.constraint == "positive"
-        return [np.full(leaf.size, width if bounded else np.inf) for leaf in jax.tree.leaves(node)]
-
-    nodes = jax.tree.leaves(tree, is_leaf=lambda node: isinstance(node, Parameter))
-    return np.concatenate([np.zeros(0), *(piece for node in nodes for piece in of(node))])
+def log_widths(tree: PyTree, widths: Mapping[str, float]) -> Float[np.ndarray, "n"]:
+    """Return how far the logarithm of each number of `to_vector` may move: by the name of its parameter, else freely."""
+    nodes = jax.tree_util.tree_flatten_with_path(tree, is_leaf=lambda node: isinstance(node, Parameter))[0]
+    names = [(getattr(path[-1], "key", "") if path else "", node) for path, node in nodes]
+    pieces = [np.full(leaf.size, widths.get(name, np.inf)) for name, node in names for leaf in jax.tree.leaves(node)]
+    return np.concatenate([np.zeros(0), *pieces])
 
 
 def log_prior(tree: PyTree) -> Float[Array, ""] | float:

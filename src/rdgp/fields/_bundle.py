@@ -39,9 +39,7 @@ class Bundle(eqx.Module):
         """Return the space to which a residual layer leads from a space, or raise if there is no such layer."""
 
     @abstractmethod
-    def move(
-        self, x: Float[Array, "N D"], v: Float[Array, "N ..."], frame: Frame
-    ) -> tuple[Float[Array, "N D"], Frame]:
+    def move(self, x: Float[Array, "N D"], v: Float[Array, "N ..."], frame: Frame) -> tuple[Float[Array, "N D"], Frame]:
         """Move points along values, and carry a frame."""
 
 
@@ -79,9 +77,7 @@ class NumberBundle(Bundle):
             )
         return Euclidean(space.ambient_dim)
 
-    def move(
-        self, x: Float[Array, "N D"], v: Float[Array, "N ..."], frame: Frame
-    ) -> tuple[Float[Array, "N D"], Frame]:
+    def move(self, x: Float[Array, "N D"], v: Float[Array, "N ..."], frame: Frame) -> tuple[Float[Array, "N D"], Frame]:
         """Add the values to the ambient vectors; the frame stays."""
         return x + v, frame
 
@@ -135,9 +131,7 @@ class TangentBundle(Bundle):
         """Return the space itself."""
         return space
 
-    def move(
-        self, x: Float[Array, "N D"], v: Float[Array, "N ..."], frame: Frame
-    ) -> tuple[Float[Array, "N D"], Frame]:
+    def move(self, x: Float[Array, "N D"], v: Float[Array, "N ..."], frame: Frame) -> tuple[Float[Array, "N D"], Frame]:
         """Follow geodesics, and carry the frame along them."""
         whole = embed(self.space, self.factors, v)
         y = self.space.exp(x, whole)

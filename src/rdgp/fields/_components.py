@@ -155,6 +155,7 @@ def component_on(space: Space, kernel: Kernel, num_levels: Levels, ambient: int 
     return SpectralComponent(kernel.on_manifold(), spectrum, space)
 
 
+@register("rdgp:Eigenfunctions")
 class _Eigenfunctions(RandomFeatures):
     """Eigenfunctions times the standard deviations of their coefficients."""
 
@@ -165,6 +166,7 @@ class _Eigenfunctions(RandomFeatures):
         return self.spectrum.features(x) * self.scales.astype(x.dtype)
 
 
+@register("rdgp:KernelRoots")
 class _KernelRoots(RandomFeatures):
     """The root h of a kernel around random centers u: E[h(x, u) h(y, u)] = k(x, y) for uniform u.
 

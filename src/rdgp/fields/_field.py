@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from rdgp.core import Numbers, as_float_array, check_finite, check_size, compiled
+from rdgp.core import Numbers, as_float_array, check_finite, check_size, compiled, register
 from rdgp.fields._bundle import Bundle
 from rdgp.fields._frames import Frame
 from rdgp.fields._process import Process, ProcessDraw
@@ -215,6 +215,7 @@ class Field(eqx.Module):
         return check_values(x, values, self.bundle.value_shape, name)
 
 
+@register("rdgp:FieldDraw")
 class FieldDraw(FunctionDraw):
     """A function drawn from the prior of a field."""
 

@@ -122,6 +122,7 @@ class HodgeProcess(Process):
         return _HodgeDraw(self, standard_normal(key, (1, self.num_features)))
 
 
+@register("rdgp:HodgeDraw")
 class _HodgeDraw(ProcessDraw):
     process: HodgeProcess
     weights: Float[Array, "1 m"]

@@ -15,6 +15,8 @@ from rdgp.kernels import ClosedFormKernel, Kernel, RandomFeatures
 from rdgp.spaces import Space
 from rdgp.spectra import ScalarSpectrum
 
+
+@register("rdgp:ScalarDraw")
 class ScalarDraw(eqx.Module):
     """Functions drawn from a scalar prior: sums of (products of) basis functions with fixed weights."""
 

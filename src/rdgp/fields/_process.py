@@ -194,6 +194,7 @@ class ScalarProcess(Process):
         return _ScalarProcessDraw(self.prior.draw(self.copies, key=key))
 
 
+@register("rdgp:ScalarProcessDraw")
 class _ScalarProcessDraw(ProcessDraw):
     functions: ScalarDraw
 

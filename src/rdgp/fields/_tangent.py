@@ -13,7 +13,7 @@ from rdgp.core import register
 from rdgp.fields._bundle import TangentBundle
 from rdgp.fields._components import Levels
 from rdgp.fields._field import Field
-from rdgp.fields._frames import Frame, TangentFrame, embed, restrict
+from rdgp.fields._frames import TangentFrame, embed, restrict
 from rdgp.fields._prior import ScalarPrior, scalar_prior
 from rdgp.fields._process import ScalarProcess
 from rdgp.fields._scalar import CopiesField

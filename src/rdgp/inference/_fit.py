@@ -13,7 +13,16 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
-from rdgp.core import Numbers, Progress, check_count, compiled_quickly, from_vector, split_trainable, to_vector
+from rdgp.core import (
+    Numbers,
+    Progress,
+    check_count,
+    compiled_quickly,
+    from_vector,
+    register,
+    split_trainable,
+    to_vector,
+)
 from rdgp.inference._checkpoint import Summary, describe_fit, load_state, save_state
 from rdgp.inference._finalize import finalize
 from rdgp.inference._loop import LoopState, Plan, advance, initial_state
@@ -33,6 +42,7 @@ _PATIENCE = 20  # steps in a row without a finite gradient before training gives
 _CHECKPOINT_SECONDS = 30.0
 
 
+@register("rdgp:FitResult")
 class FitResult(NamedTuple):
     """A fitted model, the ELBO at each step, and how training ended: ok, nan, diverged or stopped."""
 

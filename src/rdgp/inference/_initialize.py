@@ -131,9 +131,7 @@ def _with_optimal_output(model: DeepGP, data: Data) -> DeepGP:
 
 
 @compiled_quickly
-def _optimal_block(
-    block: WhitenedGaussian, gram: Float[Array, "m m"], target: Float[Array, "m r"]
-) -> WhitenedGaussian:
+def _optimal_block(block: WhitenedGaussian, gram: Float[Array, "m m"], target: Float[Array, "m r"]) -> WhitenedGaussian:
     """Return the posterior of weights given ΨᵀΨ and Ψᵀy of whitened observations."""
     inverse = jnp.linalg.inv(gram + jnp.eye(gram.shape[0], dtype=gram.dtype))
     covariance = (inverse + inverse.T) / 2.0

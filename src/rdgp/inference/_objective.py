@@ -48,7 +48,9 @@ def log_density(
     none. Samplers differentiate it in the weights and in the model's parameters.
     """
     if not model.output.joint and model.output.bundle is not None:
-        raise ValueError("log_density needs a model whose output is a field or None; its explicit posterior is no prior")
+        raise ValueError(
+            "log_density needs a model whose output is a field or None; its explicit posterior is no prior"
+        )
     data = model.check_data(x, y, noise_variance)
     return _log_density(model, data, jnp.asarray(weights))
 
@@ -84,9 +86,7 @@ def _centered(model: DeepGP, data: Data) -> Data:
     return data if model.mean is None else data.minus(model.offset(data.y.dtype))
 
 
-def _over_joint_draws(
-    model: DeepGP, data: Data, basis: Any, key: PRNGKeyArray, samples: int
-) -> Float[Array, ""]:
+def _over_joint_draws(model: DeepGP, data: Data, basis: Any, key: PRNGKeyArray, samples: int) -> Float[Array, ""]:
     """Average log p(y | h) over joint draws h of the hidden layers, the output process integrated out.
 
     Draws come in pairs mirrored about the mean, which takes noise out of the gradient.
@@ -151,9 +151,7 @@ def _randomness(model: DeepGP, key: PRNGKeyArray, shape: tuple[int, ...], dtype:
     return Randomness(jax.random.split(key_rest, shape), normal)
 
 
-def _over_grouped_draws(
-    model: DeepGP, data: Data, basis: Any, key: PRNGKeyArray, samples: int
-) -> Float[Array, "S _"]:
+def _over_grouped_draws(model: DeepGP, data: Data, basis: Any, key: PRNGKeyArray, samples: int) -> Float[Array, "S _"]:
     """Return the expected log density of every observation for each sample, points in groups that share functions.
 
     The marginal distribution of the hidden layers at each point, hence the expectation, does not depend on the

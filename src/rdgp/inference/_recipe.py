@@ -67,9 +67,7 @@ class Recipe(NamedTuple):
 RECIPES = {
     "default": Recipe(start_shallow, 400, 100, 40, variational_rate=0.02, rate=0.05, warm_up=20),
     "quick": Recipe(start_shallow, 400, 100, 40, variational_rate=0.02, rate=0.05, warm_up=20, subsample=True),
-    "paper": Recipe(
-        start_like_the_paper, 1000, 1000, 1000, variational_rate=0.01, rate=0.01, warm_up=0, explicit=True
-    ),
+    "paper": Recipe(start_like_the_paper, 1000, 1000, 1000, variational_rate=0.01, rate=0.01, warm_up=0, explicit=True),
 }
 
 

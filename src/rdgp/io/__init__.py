@@ -1,6 +1,6 @@
 """Models and checkpoints in one file each: arrays in the safetensors format, the structure as JSON in its header.
 
-Nothing in a file is ever executed: it names classes of this package, and only those are looked up.
+Nothing in a file is ever executed: it names classes by their registered tags, and only those are looked up.
 """
 
 from rdgp.io._file import write_atomically

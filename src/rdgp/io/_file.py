@@ -19,7 +19,7 @@ Content = Literal["model", "leaves"]
 FilePath = str | os.PathLike[str]
 
 FORMAT = "rdgp"
-VERSION = 1
+VERSION = 2
 _OPENING = b'{"__metadata__":{"rdgp":'
 _DAMAGED = "the file is truncated or damaged; save it again or restore a copy"
 _READER = {"model": "load(path)", "leaves": "load_leaves(template, path)"}
@@ -90,6 +90,11 @@ def _read_header(data: bytes) -> dict[str, Any]:
         raise ValueError(_why_unreadable(data)) from None
     if name != FORMAT:
         raise ValueError(_why_unreadable(data))
+    if version < VERSION:
+        raise ValueError(
+            f"it was written in format {version}, before classes had stable names; this rdgp reads format {VERSION}; "
+            "fit the model again"
+        )
     if version > VERSION:
         raise ValueError(
             f"it was written by a newer rdgp ({writer}, format {version}; this is rdgp {rdgp.__version__}, which reads "

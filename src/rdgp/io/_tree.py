@@ -1,5 +1,8 @@
 """Trees as JSON: what a model is made of, with its arrays set aside by their paths."""
 
+import contextlib
+import dataclasses
+import importlib
 import json
 import math
 from collections.abc import Iterator
@@ -8,10 +11,11 @@ from typing import Any
 import jax
 import numpy as np
 
+from rdgp.core import class_of, tag_of
 from rdgp.io._arrays import Node, Tensors, decode_array, encode_array
-from rdgp.io._classes import class_name, field_names, find_class
 
 _NOT_FINITE = ("inf", "-inf", "nan")
+_HOLDERS = ("rdgp._public", "rdgp.estimators")  # importing these registers all classes of rdgp that its extras allow
 
 
 def encode(value: object, path: str, tensors: Tensors) -> Node:
@@ -38,14 +42,14 @@ def _encode_dict(value: dict[Any, Any], path: str, tensors: Tensors) -> dict[str
 
 def _encode_instance(value: object, path: str, tensors: Tensors) -> Node:
     cls = type(value)
-    name = class_name(cls)
-    if name is None:
+    tag = tag_of(cls)
+    if tag is None:
         raise ValueError(
-            f"cannot save {path}: it is a {cls.__module__}.{cls.__qualname__}; models of rdgp's own classes, arrays, "
-            "numbers and strings can be saved, other trees of arrays by save_leaves"
+            f"cannot save {path}: it is a {cls.__module__}.{cls.__qualname__}; classes of your own are saved once they "
+            'are registered by @rdgp.register("package:Name"), other trees of arrays by save_leaves'
         )
-    fields = {field: encode(getattr(value, field), f"{path}.{field}", tensors) for field in field_names(cls)}
-    return {"class": name, "fields": fields}
+    fields = {field: encode(getattr(value, field), f"{path}.{field}", tensors) for field in _field_names(cls)}
+    return {"class": tag, "fields": fields}
 
 
 def decode(node: Node, tensors: Tensors) -> Any:
@@ -84,16 +88,14 @@ def array_nodes(node: Node) -> Iterator[Node]:
         yield from array_nodes(item)
 
 
-def _decode_instance(name: str, fields: dict[str, Any]) -> Any:
+def _decode_instance(tag: str, fields: dict[str, Any]) -> Any:
     """Put an object together from its fields; its constructor is not called, so nothing is computed again."""
-    cls = find_class(name)
-    if cls is None:
-        raise ValueError(f"it names the class {name}, unknown here; use the rdgp and the extras it was saved with")
-    expected = field_names(cls)
+    cls = _class_of(tag)
+    expected = _field_names(cls)
     if set(fields) != set(expected):
         raise ValueError(
-            f"{name} must have the fields {', '.join(expected) or 'none'}, got {', '.join(fields) or 'none'}; "
-            "use the rdgp it was saved with"
+            f"{tag} must have the fields {', '.join(expected) or 'none'}, got {', '.join(fields) or 'none'}; "
+            "use the version it was saved with"
         )
     if issubclass(cls, tuple):
         return tuple.__new__(cls, [fields[field] for field in expected])
@@ -101,3 +103,23 @@ def _decode_instance(name: str, fields: dict[str, Any]) -> Any:
     for field in expected:
         object.__setattr__(instance, field, fields[field])
     return instance
+
+
+def _class_of(tag: str) -> type:
+    """Return the class of a tag; nothing that a file names is imported, only packages of rdgp itself."""
+    for holder in ("", *_HOLDERS):
+        if holder:
+            with contextlib.suppress(ImportError):
+                importlib.import_module(holder)
+        cls = class_of(tag)
+        if cls is not None:
+            return cls
+    package = tag.partition(":")[0]
+    if package == "rdgp":
+        raise ValueError(f"it names the class {tag}, unknown here; use the rdgp and the extras it was saved with")
+    raise ValueError(f"it names the class {tag}; import the package that registers it, then load again")
+
+
+def _field_names(cls: Any) -> tuple[str, ...]:
+    """Return the names of the fields of a module or named tuple, static ones included."""
+    return tuple(cls._fields) if issubclass(cls, tuple) else tuple(field.name for field in dataclasses.fields(cls))

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from rdgp.core import Numbers, Parameter, Parametric
+from rdgp.core import Numbers, Parameter, Parametric, register
 
 
 class RandomFeatures(eqx.Module):
@@ -79,6 +79,7 @@ class FlatKernel(ClosedFormKernel):
         return random_fourier_features(frequencies, self.variance, key_phase)
 
 
+@register("rdgp:RandomFourierFeatures")
 class RandomFourierFeatures(RandomFeatures):
     """Cosines of random frequency and phase."""
 

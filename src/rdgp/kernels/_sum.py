@@ -107,6 +107,7 @@ class _FlatSum(ClosedFormKernel):
         return f"Sum({', '.join(map(repr, self.terms))})"
 
 
+@register("rdgp:SummedFeatures")
 class _SummedFeatures(RandomFeatures):
     """The features of all terms of a sum."""
 

@@ -10,8 +10,16 @@ import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from rdgp.core import Numbers, Parameter, Parametric, Prior, as_float_array, check_finite, is_concrete
-from rdgp.core import positive_parameters
+from rdgp.core import (
+    Numbers,
+    Parameter,
+    Parametric,
+    Prior,
+    as_float_array,
+    check_finite,
+    is_concrete,
+    positive_parameters,
+)
 from rdgp.likelihoods._quadrature import expect, hermite_rule
 
 

@@ -52,9 +52,7 @@ def deep_gp(
     _check_name(field, "field", ("hodge", "projected", "frame"))
     _check_name(inducing, "inducing", ("interdomain", "points"))
     hidden_count = count if output == "point" else count - 1
-    fields = [
-        _tangent_field(space, field, num_levels, _HIDDEN_FEATURES, _HIDDEN_VARIANCE) for _ in range(hidden_count)
-    ]
+    fields = [_tangent_field(space, field, num_levels, _HIDDEN_FEATURES, _HIDDEN_VARIANCE) for _ in range(hidden_count)]
     hidden = [_variational(own, inducing, num_inducing, x, key) for own in fields]
     if output == "point":
         return DeepGP(hidden, None, likelihood)

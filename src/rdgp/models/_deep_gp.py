@@ -214,6 +214,7 @@ class DeepGP(eqx.Module):
         return "\n".join([*lines, *([] if self.mean is None else [f"  mean: {self.mean}"])])
 
 
+@register("rdgp:DeepDraw")
 class DeepDraw(FunctionDraw):
     """One function from a deep Gaussian process."""
 

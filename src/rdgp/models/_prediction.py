@@ -6,12 +6,13 @@ import jax.numpy as jnp
 from jax.scipy.special import logsumexp, ndtr
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from rdgp.core import Numbers, as_float_array, check_finite, compiled, standard_normal
+from rdgp.core import Numbers, as_float_array, check_finite, compiled, register, standard_normal
 from rdgp.fields import Frame, check_points
 from rdgp.likelihoods import Likelihood, WrappedGaussian, log_normal
 from rdgp.spaces import Space
 
 
+@register("rdgp:Prediction")
 class Prediction(eqx.Module):
     """A mixture, over S equally likely members, of Gaussians at each of N points.
 
@@ -117,6 +118,7 @@ def _square_root(covariances: Float[Array, "*s q q"]) -> Float[Array, "*s q q"]:
     return vectors * jnp.sqrt(jnp.maximum(values, 0.0))[..., None, :]
 
 
+@register("rdgp:PointPrediction")
 class PointPrediction(eqx.Module):
     """The predictive distribution of a manifold-valued model at each of N points: S equally likely points of the space."""
 

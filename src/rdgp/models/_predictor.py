@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from rdgp.core import Numbers, check_count, compiled_quickly
+from rdgp.core import Numbers, check_count, compiled_quickly, register
 from rdgp.fields import check_points
 from rdgp.models._prediction import PointPrediction, Prediction
 from rdgp.posteriors import Marginals, expand, worth_expanding
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _BATCH = 1024  # points predicted at once
 
 
+@register("rdgp:Predictor")
 class Predictor(eqx.Module):
     """A model with its hidden layers drawn and its output conditioned on the data, once for any number of calls."""
 

@@ -13,7 +13,7 @@ from rdgp.optimize import Minimum, minimize_lbfgs
 
 START_NOISE = 0.03  # share of the noise in the size of the observations at the start
 _FLOOR = {8: 1e-12, 4: 1e-6}  # least share of the noise, by bytes of a number
-_WIDEST = np.log(1e6)  # a search changes no positive number by more than this factor
+_WIDTHS = dict.fromkeys(("lengthscale", "nu"), float(np.log(1e3)))  # logarithms of factors by which a search changes
 
 
 def noise_floor(data: Data) -> float:
@@ -30,6 +30,5 @@ def search(
     callback: Callable[[int, float], None] | None = None,
 ) -> Minimum:
     """Minimise by L-BFGS; constant observations would otherwise drive lengthscales out of all bounds."""
-    widths = log_widths(free, _WIDEST)
+    widths = log_widths(free, _WIDTHS)
     return minimize_lbfgs(objective, free, *rest, steps=steps, widths=widths, callback=callback)
-

@@ -83,9 +83,7 @@ class Exact(Posterior):
         else:
             total, _ = _noisy(noise, _kernel(field, noise, x, x, frame, frame), n, p)
             counting = jnp.where(noise.counts(n)[:, None, None], self.y, 0.0)
-            self.factor, self.solution = posterior_by_kernel(
-                total, _components_first(counting), jnp.zeros((), x.dtype)
-            )
+            self.factor, self.solution = posterior_by_kernel(total, _components_first(counting), jnp.zeros((), x.dtype))
 
     @property
     def size(self) -> int:
@@ -167,6 +165,7 @@ class Exact(Posterior):
         return ExactDraw(self, prior, cho_solve((self.factor, True), right))
 
 
+@register("rdgp:ExactDraw")
 class ExactDraw(FunctionDraw):
     """A function from an exact posterior: a prior draw plus a correction that makes it agree with the data."""
 
@@ -223,9 +222,7 @@ def _kernel(
     return jnp.transpose(gram, (1, 0, 3, 2)).reshape(p * n, q * m)
 
 
-def _noisy(
-    noise: Noise, kernel: Float[Array, "k k"], n: int, p: int
-) -> tuple[Float[Array, "k k"], Float[Array, ""]]:
+def _noisy(noise: Noise, kernel: Float[Array, "k k"], n: int, p: int) -> tuple[Float[Array, "k k"], Float[Array, ""]]:
     """Return the covariance of observations; rows that do not count have a variance alone, which is returned too."""
     filler = jnp.mean(jax.lax.stop_gradient(jnp.diagonal(kernel)))
     if noise.uniform:

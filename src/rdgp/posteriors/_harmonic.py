@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from rdgp.core import compiled
+from rdgp.core import compiled, register
 from rdgp.fields import Frame
 from rdgp.posteriors._posterior import Marginals, Moments, Posterior
 from rdgp.spaces import Space
@@ -24,6 +24,7 @@ _PART = 1024  # points of the rule at which moments are taken at once
 _COST_OF_HARMONIC = 16.0  # operations for each harmonic at a point, in which products are counted elsewhere
 
 
+@register("rdgp:HarmonicExpansion")
 class HarmonicExpansion(Marginals):
     """Mean and covariance of a field's values at any point, as coefficients of harmonics."""
 

@@ -113,6 +113,7 @@ class InducingPoints(Variational):
         return prior, jax.scipy.linalg.solve_triangular(factor, whitened, lower=True, trans=1)
 
 
+@register("rdgp:InducingPointsDraw")
 class InducingPointsDraw(FunctionDraw):
     """A prior draw plus k(x, z) times fixed weights, process by process."""
 

@@ -130,6 +130,7 @@ class Interdomain(Variational):
         return WeightsDraw(self.field, self.weights(normal))
 
 
+@register("rdgp:WeightsDraw")
 class WeightsDraw(FunctionDraw):
     """The function with given whitened weights of a field's features."""
 

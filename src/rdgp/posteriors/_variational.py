@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from rdgp.core import small_product, square_root, standard_normal
+from rdgp.core import register, small_product, square_root, standard_normal
 from rdgp.fields import Field, Frame, FunctionDraw
 from rdgp.posteriors._posterior import Moments, Posterior
 from rdgp.posteriors._whitened import WhitenedGaussian
@@ -101,6 +101,7 @@ class Variational(Posterior):
         return reduce(jnp.add, means).reshape(n), reduce(jnp.add, covariances).reshape(n, n)
 
 
+@register("rdgp:IndependentDraw")
 class IndependentDraw(FunctionDraw):
     """Values drawn at each point from its marginal distribution: no function, but exact point by point."""
 

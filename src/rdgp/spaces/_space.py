@@ -18,6 +18,7 @@ from rdgp.core import (
     check_same_shape,
     compiled,
     is_concrete,
+    register,
     safe_norm,
     small_product,
 )
@@ -26,6 +27,7 @@ Points = Float[Array, "*#N D"]
 Tangents = Float[Array, "*#N D"]
 
 
+@register("rdgp:Isometry")
 class Isometry(eqx.Module):
     """A distance-preserving map x -> A x + b of a space onto itself."""
 
@@ -315,4 +317,3 @@ class Space(eqx.Module):
 
 def _inner(space: Space, x: Points, u: Tangents, v: Tangents) -> Float[Array, "*#N"]:
     return jnp.sum(space._lower(x, u) * v, axis=-1)
-

@@ -259,7 +259,9 @@ class ProductHodgeSpectrum(HodgeSpectrum):
         """Return a constant for each factor, times the identity of its tangent space."""
         if not self._isotropic:
             return super().diagonal(weights, x, along)
-        shares = sum((self._shares(sets) * w[:, None]).sum(axis=0) for w, (_, sets) in zip(weights, self.sets, strict=True))
+        shares = sum(
+            (self._shares(sets) * w[:, None]).sum(axis=0) for w, (_, sets) in zip(weights, self.sets, strict=True)
+        )
         blocks = zip(shares, self.space.slices, strict=True)  # type: ignore[arg-type]
         terms = [share.astype(x.dtype) * small_product(along[:, own], along[:, own]) for share, own in blocks]
         return reduce(jnp.add, terms)

@@ -7,6 +7,7 @@ from jaxtyping import Array, Float, Int
 
 from rdgp.core import check_count, register
 from rdgp.spaces import Rotations, Sphere
+from rdgp.spectra._addition import derivative_weights, gegenbauer_sum
 from rdgp.spectra._coexact import check_basis_size, coexact_coefficients, num_coexact
 from rdgp.spectra._generators import rotation_generators
 from rdgp.spectra._harmonics import harmonics, harmonics_and_gradients, num_harmonics
@@ -21,9 +22,8 @@ from rdgp.spectra._spectrum import (
     hodge_spectrum,
     scalar_spectrum,
 )
-from rdgp.spectra._variance import variance_by_harmonics
 from rdgp.spectra._synthesis import ambient_weights, circle_matrix, curl_matrices, gradient_matrices, sum_harmonics
-from rdgp.spectra._addition import derivative_weights, gegenbauer_sum
+from rdgp.spectra._variance import variance_by_harmonics
 
 
 @register("rdgp:SphereSpectrum")
@@ -100,7 +100,9 @@ class SphereHodgeSpectrum(HodgeSpectrum):
             return HodgePart.simple(name, scalar.eigenvalues, scalar.multiplicities)
         if name == "curl":
             values = [float((k + 1) * (k + self.d - 2)) for k in self.curl_degrees]
-            return HodgePart.simple(name, np.array(values), np.array([num_coexact(self.d, k) for k in self.curl_degrees]))
+            return HodgePart.simple(
+                name, np.array(values), np.array([num_coexact(self.d, k) for k in self.curl_degrees])
+            )
         return HodgePart.simple(name, np.zeros(1), np.ones(1, dtype=int))
 
     @property
@@ -243,9 +245,7 @@ class SphereHodgeSpectrum(HodgeSpectrum):
         return _by_degree(weights["curl"], d, self.curl_degrees), potential
 
 
-def _of_degrees(
-    rows: Float[Array, "M N"], degrees: tuple[int, ...], wanted: tuple[int, ...]
-) -> Float[Array, "_ N"]:
+def _of_degrees(rows: Float[Array, "M N"], degrees: tuple[int, ...], wanted: tuple[int, ...]) -> Float[Array, "_ N"]:
     """Return the rows of some of the degrees of S_2."""
     if degrees == wanted:
         return rows

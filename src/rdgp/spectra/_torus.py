@@ -36,7 +36,10 @@ def _frequencies(n: int, num_levels: int) -> tuple[Int[np.ndarray, "F n"], Int[n
         largest += 1
     first_nonzero = np.array([next((value for value in m if value), 0) for m in grid])
     keep = (first_nonzero > 0) | (squared == 0)
-    grid, squared = grid[keep & (squared <= shells[num_levels - 1])], squared[keep & (squared <= shells[num_levels - 1])]
+    grid, squared = (
+        grid[keep & (squared <= shells[num_levels - 1])],
+        squared[keep & (squared <= shells[num_levels - 1])],
+    )
     order = np.argsort(squared, kind="stable")
     return grid[order], np.searchsorted(shells, squared[order])
 
@@ -90,7 +93,9 @@ class TorusSpectrum(ScalarSpectrum):
 
     def _rows(self, x: Float[Array, "N D"]) -> Float[Array, "M N"]:
         frequencies, _ = _frequencies(self.n, self.num_levels)
-        return jnp.concatenate([jnp.ones((1, x.shape[0]), x.dtype), _interleave(*_cosines_and_sines(x, frequencies[1:]))])
+        return jnp.concatenate(
+            [jnp.ones((1, x.shape[0]), x.dtype), _interleave(*_cosines_and_sines(x, frequencies[1:]))]
+        )
 
 
 @register("rdgp:TorusHodgeSpectrum")
