@@ -4,7 +4,7 @@ A model is a tree; the numbers in it that training may change are `Parameter`s, 
 """
 
 from collections.abc import Collection, Mapping
-from typing import Literal, Self, TypeVar
+from typing import Literal, TypeVar
 
 import equinox as eqx
 import jax
@@ -66,12 +66,15 @@ class Parameter(eqx.Module):
         return format_value(self.value) if is_concrete(self.raw) else f"{self.raw}"
 
 
+Own = TypeVar("Own", bound="Parametric")
+
+
 class Parametric(eqx.Module):
     """What has positive numbers that training may change, by name: kernels and likelihoods."""
 
     parameters: eqx.AbstractVar[dict[str, Parameter]]
 
-    def with_values(self, **values: Numbers) -> Self:
+    def with_values(self: Own, **values: Numbers) -> Own:
         """Return a copy with other values of the named numbers; those that are fixed stay as they are."""
         changed = {name: self.parameters[name].with_value(value) for name, value in values.items()}
         kept = {name: new if new.trainable else self.parameters[name] for name, new in changed.items()}

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from functools import reduce
-from typing import Self
+from typing import TypeVar
 
 import equinox as eqx
 import jax
@@ -19,6 +19,9 @@ class RandomFeatures(eqx.Module):
     @abstractmethod
     def __call__(self, x: Float[Array, "*N D"]) -> Float[Array, "*N M"]:
         """Evaluate them."""
+
+
+Own = TypeVar("Own", bound="ClosedFormKernel")
 
 
 class ClosedFormKernel(Parametric):
@@ -44,11 +47,11 @@ class ClosedFormKernel(Parametric):
     def random_features(self, n: int, dim: int, *, key: PRNGKeyArray) -> RandomFeatures:
         """Draw n random features on a space of dimension `dim`."""
 
-    def with_variance(self, variance: Numbers) -> Self:
+    def with_variance(self: Own, variance: Numbers) -> Own:
         """Return the kernel with another variance, unless it is fixed."""
         return self.with_values(variance=variance)
 
-    def with_lengthscale(self, lengthscale: Numbers) -> Self:
+    def with_lengthscale(self: Own, lengthscale: Numbers) -> Own:
         """Return the kernel with another lengthscale, unless it is fixed."""
         return self.with_values(lengthscale=lengthscale)
 
