@@ -12,7 +12,6 @@ from jaxtyping import Array, Float, Int
 from rdgp.core import Numbers, Parameter, Parametric, Prior, positive_parameters
 from rdgp.kernels._closed_form import ClosedFormKernel
 
-
 Own = TypeVar("Own", bound="Kernel")
 
 
