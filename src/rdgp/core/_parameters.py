@@ -18,6 +18,7 @@ from rdgp.core._registry import register
 from rdgp.core._types import Numbers
 
 T = TypeVar("T")
+P = TypeVar("P", bound="Parametric")
 
 
 @register("rdgp:Parameter")
@@ -66,15 +67,12 @@ class Parameter(eqx.Module):
         return format_value(self.value) if is_concrete(self.raw) else f"{self.raw}"
 
 
-Own = TypeVar("Own", bound="Parametric")
-
-
 class Parametric(eqx.Module):
     """What has positive numbers that training may change, by name: kernels and likelihoods."""
 
     parameters: eqx.AbstractVar[dict[str, Parameter]]
 
-    def with_values(self: Own, **values: Numbers) -> Own:
+    def with_values(self: P, **values: Numbers) -> P:
         """Return a copy with other values of the named numbers; those that are fixed stay as they are."""
         changed = {name: self.parameters[name].with_value(value) for name, value in values.items()}
         kept = {name: new if new.trainable else self.parameters[name] for name, new in changed.items()}

@@ -12,6 +12,8 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from rdgp.core import Numbers, Parameter, Parametric, register
 
+C = TypeVar("C", bound="ClosedFormKernel")
+
 
 class RandomFeatures(eqx.Module):
     """Functions whose products, summed, approximate a kernel."""
@@ -19,9 +21,6 @@ class RandomFeatures(eqx.Module):
     @abstractmethod
     def __call__(self, x: Float[Array, "*N D"]) -> Float[Array, "*N M"]:
         """Evaluate them."""
-
-
-Own = TypeVar("Own", bound="ClosedFormKernel")
 
 
 class ClosedFormKernel(Parametric):
@@ -47,11 +46,11 @@ class ClosedFormKernel(Parametric):
     def random_features(self, n: int, dim: int, *, key: PRNGKeyArray) -> RandomFeatures:
         """Draw n random features on a space of dimension `dim`."""
 
-    def with_variance(self: Own, variance: Numbers) -> Own:
+    def with_variance(self: C, variance: Numbers) -> C:
         """Return the kernel with another variance, unless it is fixed."""
         return self.with_values(variance=variance)
 
-    def with_lengthscale(self: Own, lengthscale: Numbers) -> Own:
+    def with_lengthscale(self: C, lengthscale: Numbers) -> C:
         """Return the kernel with another lengthscale, unless it is fixed."""
         return self.with_values(lengthscale=lengthscale)
 
