@@ -10,7 +10,7 @@ from rdgp.core import Parameter, Parametric, compiled_quickly, log_prior, split_
 from rdgp.fields import Field
 from rdgp.kernels import ClosedFormKernel, Kernel
 from rdgp.likelihoods import Likelihood
-from rdgp.models import START_NOISE, Data, DeepGP, Explicit, noise_of, search
+from rdgp.models import START_NOISE, Data, DeepGP, noise_of, search
 from rdgp.posteriors import WhitenedGaussian, log_evidence, uses_features
 
 NEARLY_DETERMINISTIC = 0.01  # standard deviation of hidden inducing variables where the paper's recipe starts
@@ -47,9 +47,9 @@ def start_shallow(model: DeepGP, data: Data) -> DeepGP:
 
 def _start_output(model: DeepGP, field: Field, data: Data) -> DeepGP:
     """Return the model with a field of its output, and with an explicit posterior at its optimum."""
-    if not isinstance(model.output, Explicit):
-        return eqx.tree_at(lambda m: m.output._field, model, field)
-    model = eqx.tree_at(lambda m: m.output.variational.field, model, field)
+    model = eqx.tree_at(lambda m: m.output, model, model.process_output.with_field(field))
+    if model.output.joint:
+        return model
     model = _with_optimal_output(model, data)
     noisier = model.likelihood.with_values(noise_variance=_mean_square_error(model, data))
     return _with_optimal_output(eqx.tree_at(lambda m: m.likelihood, model, noisier), data)

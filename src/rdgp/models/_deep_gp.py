@@ -182,7 +182,7 @@ class DeepGP(eqx.Module):
         if x.shape[0] == 0:
             raise ValueError("x must hold at least one point, got none")
         y = self.likelihood.check(y)
-        if not isinstance(self.output, ProcessOutput):
+        if self.output.bundle is None:
             y = check_points(self.output.space, y, "y")
             if y.shape[0] != x.shape[0]:
                 raise ValueError(f"y must have one point for each of the {x.shape[0]} of x, got {y.shape[0]}")

@@ -74,6 +74,10 @@ class ProcessOutput(Output):
     def posterior(self, likelihood: Likelihood, state: State | None, data: Data | None) -> Posterior:
         """Return the posterior given where the hidden layers lead the data, which is needed if `joint`."""
 
+    @abstractmethod
+    def with_field(self, field: Field) -> "ProcessOutput":
+        """Return the output with another prior of the same structure."""
+
     @property
     def space(self) -> Space:
         """The space of the field."""
@@ -115,6 +119,10 @@ class Integrated(ProcessOutput):
         """The prior."""
         return self._field
 
+    def with_field(self, field: Field) -> "Integrated":
+        """Return the output with another prior."""
+        return Integrated(field)
+
     def divergence(self) -> Float[Array, ""]:
         """Zero."""
         return jnp.zeros(())
@@ -141,6 +149,10 @@ class Explicit(ProcessOutput):
     def field(self) -> Field:
         """The prior."""
         return self.variational.field
+
+    def with_field(self, field: Field) -> "Explicit":
+        """Return the output with another prior and the same whitened variables."""
+        return eqx.tree_at(lambda output: output.variational.field, self, field)
 
     def divergence(self) -> Float[Array, ""]:
         """Return that of the posterior."""
