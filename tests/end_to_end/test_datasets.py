@@ -99,10 +99,10 @@ def test_standard_deviations_are_read_along(tmp_path: Path) -> None:
                 np.testing.assert_allclose(values, [cell.u, cell.v])
                 np.testing.assert_allclose(std, [cell.u_err, cell.v_err])
         assert list(read_dataset(tmp_path / name, "v", noise_std="v_err").data_vars) == ["v", "v_err"]
-    once = observations(dataset, "v,u", noise_std="v_err,v_err").pick(("u",))
-    np.testing.assert_array_equal(
-        once.noise_std, observations(dataset, "v", noise_std="v_err").noise_std[: len(once.values)]
-    )
+    shared = observations(dataset, "v,u", noise_std="v_err,v_err")
+    np.testing.assert_array_equal(shared.noise_std[:, 0], shared.noise_std[:, 1])
+    both = observations(dataset, "v,u", noise_std="v_err,u_err")
+    np.testing.assert_array_equal(both.pick(("u",)).noise_std[:, 0], 8.0 * shared.noise_std[:, 1])
     assert observations(dataset, "u").noise_std is None
 
 
@@ -147,7 +147,7 @@ def test_preliminary_months_of_era5_are_joined(tmp_path: Path) -> None:
     second = dataset.where(dataset.time >= np.datetime64("2010-03-01"))
     xr.concat([first, second], pd.Index([1, 5], name="expver")).to_netcdf(tmp_path / "mix.nc", engine="h5netcdf")
     read = read_dataset(tmp_path / "mix.nc", ("u", "v"), pressure_level=500, time=3)
-    np.testing.assert_allclose(read.u, dataset.u.isel(time=2, pressure_level=1))
+    np.testing.assert_allclose(read.u, dataset.u.isel(time=2, level=1))
 
 
 def test_levels_in_pascal_heights_and_months() -> None:

@@ -79,7 +79,7 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
     "one error for two": (lambda: observations(with_errors(), "u,v", noise_std="u_err"), "noise_std must name a variable of standard deviations for each of u, v, got u_err"),
     "error of itself": (lambda: observations(with_errors(), "u", noise_std="u"), "for each of u, got u"),
     "no such error": (lambda: observations(with_errors(), "u", noise_std="err"), "no variable err; there are u, v, u_err, v_err"),
-    "error missing": (lambda: observations(errors(lambda e: e.where(e < 20.0)), "u", noise_std="u_err"), "u_err must be a standard deviation wherever u are known, got 6 missing of 20"),
+    "error missing": (lambda: observations(errors(lambda e: e.where(e < 20.0)), "u", noise_std="u_err"), "u_err must hold a standard deviation of each observation of u, got 6 missing of 20"),
     "error infinite": (lambda: observations(errors(lambda e: e / 0.0), "u", noise_std="u_err"), "got 20 missing of 20"),
     "error masked": (lambda: observations(errors(lambda e: e.copy(data=np.ma.masked_equal(e.values, 9.0))), "u,v", noise_std="u_err,v_err"), "got 1 missing of 18"),
     "error negative": (lambda: observations(errors(lambda e: 12.0 - e), "u", noise_std="u_err"), "got 13 negative of 20"),

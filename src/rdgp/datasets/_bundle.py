@@ -19,8 +19,8 @@ _WINDS = {"surface": "wind_surface.nc", "200": "wind_200hpa.nc"}
 def load_wind(pressure_level: PressureLevel = "surface", month: int = 7) -> "xarray.Dataset":
     """Return the mean wind of a month, u and v in m/s on a grid of 2.5 degrees, at the surface or at 200 hPa.
 
-    `pressure_level` is "surface" or 200, `month` is 1..12. Means of 1982-1992 (US Navy) at the surface, of the NCEP/NCAR
-    reanalysis at 200 hPa.
+    `pressure_level` is "surface" or 200, `month` is 1..12. Means of 1982-1992 (US Navy) at the surface, of the
+    NCEP/NCAR reanalysis at 200 hPa.
     """
     key = str(pressure_level).lower().removesuffix("hpa").strip()
     if key not in _WINDS:

@@ -97,8 +97,9 @@ def observations(
         noise if errors else None,
         tuple({str(key): value for key, value in chosen[name].attrs.items()} for name in names),
     ).rows(np.flatnonzero(keep))
+    found = found.rows(_first_of_each_place(found.latlon)) if gridded else found
     _check_noise(chosen, found, errors)
-    return found.rows(_first_of_each_place(found.latlon)) if gridded else found
+    return found
 
 
 def variable_names(variables: Names) -> tuple[str, ...]:
@@ -172,8 +173,8 @@ def _check_noise(dataset: "xarray.Dataset", found: Observations, errors: tuple[s
         if missing or negative:
             what = f"{missing} missing" if missing else f"{negative} negative"
             raise ValueError(
-                f"{error} must be a standard deviation wherever {', '.join(found.names)} are known, got {what} of "
-                f"{column.size}; fill them or drop these observations"
+                f"{error} must hold a standard deviation of each observation of {', '.join(found.names)}, got {what} "
+                f"of {column.size}; fill them or drop these observations"
             )
 
 
