@@ -44,10 +44,8 @@ def score(estimator: "rdgp.estimators.DeepRegressor", test: "rdgp.datasets.Obser
             "energy_score": _energy_score(prediction.observed, values, jax.random.key(0)),
             "coverage": float(np.mean(metrics.coverage(prediction, values, COVERAGE_PROBABILITY))),
         }
-        shares = (
-            np.asarray(metrics.calibration_curve(prediction, values, nominal)).reshape(nominal.size, -1).mean(axis=-1)
-        )
-        curve = Calibration(nominal, shares, np.asarray(metrics.pit(prediction, values)).ravel())
+        shares = np.asarray(metrics.calibration_curve(prediction, values, nominal)).reshape(nominal.size, -1)
+        curve = Calibration(nominal, shares.mean(axis=-1), np.asarray(metrics.pit(prediction, values)).ravel())
     return Scores(relative, _in_units_of_data(relative, estimator), curve)
 
 

@@ -87,8 +87,7 @@ def new(
     """Begin a study: a space to search, and how."""
     target = check_output(study, force, (".json",))
     chosen = as_space(space)
-    from rdgp.bayesopt import Study
-    from rdgp.bayesopt._file import Lock
+    from rdgp.bayesopt import Lock, Study
 
     made = Study(
         chosen,
