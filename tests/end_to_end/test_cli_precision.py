@@ -18,7 +18,7 @@ from rdgp.io import needs_double
 from tests.end_to_end.test_geo import turning_globe
 
 pytestmark = pytest.mark.xdist_group("estimators")
-TINY = ["--levels", "2", "--output-levels", "4", "--steps", "1"]
+TINY = ["--num-levels", "2", "--num-output-levels", "4", "--steps", "1"]
 
 
 def write_winds(path: Path, seed: int, count: int) -> None:

@@ -13,7 +13,7 @@ from rdgp.datasets import Observations, Track, along_track, irregular_target, ob
 from rdgp.datasets import write_track as write
 from rdgp.estimators import SphereRegressor, VectorFieldRegressor
 from tests.end_to_end.test_datasets import make
-from tests.end_to_end.test_shell_bad_input import unfitted
+from tests.end_to_end.test_cli_bad_input import unfitted
 
 LATLON = np.array([[10.0, 20.0], [-30.0, 40.0], [50.0, -60.0], [-70.0, 80.0]])
 Y = np.array([1.0, 2.0, 3.0, -9999.0])
