@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 import xarray
@@ -194,13 +195,14 @@ def test_the_demonstration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
 
 
 def test_the_report_shows_where_layers_move_points() -> None:
-    points = layer_points(
-        unfitted(VectorFieldRegressor(layers=3), deep_gp(Sphere(2), 3, output="tangent", num_levels=2))
-    )
+    model = deep_gp(Sphere(2), 3, output="tangent", num_levels=2)
+    points = layer_points(unfitted(VectorFieldRegressor(layers=3), model))
     assert [layer.shape for layer in points] == [(1000, 3)] * 3
     np.testing.assert_allclose(np.linalg.norm(points[-1], axis=-1), 1.0)
     moved = np.linalg.norm(np.diff(points, axis=0), axis=-1)
     assert (moved.max(axis=1) > 1e-4).all()
+    end = model.at(jax.random.key(0), points[0])
+    np.testing.assert_allclose(points[-1], end.x, atol=1e-12)
 
 
 @pytest.fixture

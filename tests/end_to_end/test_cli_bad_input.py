@@ -40,6 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (path / "points.csv").write_text("lat,lon\n1,2\n")
     (path / "radians.csv").write_text("lat_rad,lon\n1,2\n")
     (path / "empty.csv").write_text("")
+    (path / "winds.csv").write_text("lat,lon,u,v,err\n1,2,3,4,0.5\n5,6,7,8,-0.5\n")
     (path / "folder").mkdir()
     winds = deep_gp(Sphere(2), 1, output="tangent", num_output_levels=2)
     unfitted(VectorFieldRegressor(layers=1), winds).save(path / "model.rdgp")
@@ -90,13 +91,18 @@ CASES: dict[str, tuple[str, str]] = {
     "no such variable": (f"fit good.nc --variables u,w {FIT}", "good.nc: no variable w; there are u, v"),
     "level not there": (f"fit layers.nc --variables u,v --pressure-level 700 --time 2010-01 {FIT}", "no level 700 in level; there are 1000, 500"),
     "time not there": (f"fit layers.nc --variables u,v --pressure-level 500 --time 7 {FIT}", "no time 7 in time; there are 2010-01"),
-    "level not chosen": (f"fit layers.nc --variables u,v --time 1 {FIT}", "choose a level: there are 1000, 500"),
+    "level not chosen": (f"fit layers.nc --variables u,v --time 1 {FIT}", "choose a pressure_level: there are 1000, 500"),
     "all missing": (f"fit missing.nc --variables u,v {FIT}", "missing.nc: all 30 values of u are missing"),
     "no places": (f"fit nowhere.nc --variables u,v {FIT}", "nowhere.nc: no latitude found"),
     "radians": (f"fit radians.nc --variables u,v {FIT}", "radians.nc: lat is in radians, degrees are expected"),
     "unlike shapes": (f"fit unlike.nc --variables u,v {FIT}", "unlike.nc: u and v must have one shape"),
     "empty after masking": (f"fit masked.nc --variables u,v {FIT}", "masked.nc: nothing is left of u, v"),
     "no wind": (f"fit scalars.nc --variables t,q {FIT}", "t, q are not the components of a wind"),
+    "no such error": (f"fit good.nc --variables u,v --noise-std u_err,v_err {FIT}", "good.nc: no variable u_err; there are u, v"),
+    "no such column of errors": (f"fit winds.csv --variables u,v --noise-std err,v_err {FIT}", "winds.csv: no variable v_err; there are u, v, err"),
+    "an error too few": (f"fit winds.csv --variables u,v --noise-std err {FIT}", "winds.csv: noise_std must name a variable of standard deviations for each of u, v, got err"),
+    "negative error": (f"fit winds.csv --variables u --noise-std err {FIT}", "winds.csv: err must hold a standard deviation of each observation of u, got 1 negative of 2"),
+    "no such error to score with": ("evaluate model.rdgp winds.csv --noise-std err,v_err", "winds.csv: no variable v_err; there are u, v, err"),
     "batch size": (f"fit good.nc --variables u --batch-size some {FIT}", "--batch-size must be auto, all or a whole number"),
     "no folder": ("fit good.nc --variables u -o not/there.rdgp", "cannot write not/there.rdgp: there is no folder not"),
     "into a folder": ("fit good.nc --variables u -o folder", "folder is a folder; add the name of a file"),
