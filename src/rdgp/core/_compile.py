@@ -33,9 +33,9 @@ def _compiled(function: Callable[..., Any], *arguments: Any) -> Any:
 def compiled_quickly(function: F) -> F:
     """Compile a large function that spends its time in products and factorizations.
 
-    On CPUs options halve the time of compilation and leave that of a run as it is. They are refused inside another
-    compilation, which then takes the function as it is. An XLA executable of this size holds tens of megabytes, so only
-    those of the last shapes are kept.
+    On CPUs options halve the time of compilation and leave that of a run as it is. JAX refuses them inside a
+    transformation; inside another compilation the function is taken as it is. An XLA executable of this size holds tens
+    of megabytes, so only those of the last shapes are kept.
     """
 
     @lru_cache
@@ -47,7 +47,8 @@ def compiled_quickly(function: F) -> F:
     def call(*arguments: Any, **named: Any) -> Any:
         if not is_concrete(jnp.zeros(())):
             return function(*arguments, **named)
-        jitted = on(jax.default_backend())
+        traced = any(not is_concrete(leaf) for leaf in jax.tree.leaves((arguments, named)))
+        jitted = on("any" if traced else jax.default_backend())
         result = jitted(*arguments, **named)
         if jitted._cached._cache_size() > _KEPT:  # type: ignore[attr-defined]
             jitted._cached.clear_cache()  # type: ignore[attr-defined]
