@@ -82,7 +82,7 @@ def observations(
     columns = np.stack([_as_numbers(array).ravel() for array in arrays], axis=-1)
     values, noise = columns[:, : len(names)], columns[:, len(names) :]
     keep = _known(values, names) & np.isfinite(latlon).all(axis=-1)
-    if is_wind(chosen, names):
+    if is_wind(chosen, names) or is_wind(chosen, names[::-1]):
         keep &= np.abs(latlon[:, 0]) < _POLE
     if not keep.any():
         raise ValueError(
