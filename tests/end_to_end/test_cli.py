@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray
@@ -201,8 +202,11 @@ def test_the_report_shows_where_layers_move_points() -> None:
     np.testing.assert_allclose(np.linalg.norm(points[-1], axis=-1), 1.0)
     moved = np.linalg.norm(np.diff(points, axis=0), axis=-1)
     assert (moved.max(axis=1) > 1e-4).all()
-    end = model.at(jax.random.key(0), points[0])
-    np.testing.assert_allclose(points[-1], end.x, atol=1e-12)
+    for layer, key, start, end in zip(
+        model.hidden, jax.random.split(jax.random.key(0)), points[:-1], points[1:], strict=True
+    ):
+        expected = Sphere(2).exp(start, layer.draw(key=key)(jnp.asarray(start)))
+        np.testing.assert_allclose(end, expected, atol=1e-12)
 
 
 @pytest.fixture
