@@ -50,9 +50,9 @@ def _start_output(model: DeepGP, field: Field, data: Data) -> DeepGP:
     model = eqx.tree_at(lambda m: m.output, model, model.process_output.with_field(field))
     if model.output.joint:
         return model
-    model = _with_optimal_output(model, data)
+    model = with_optimal_output(model, data)
     noisier = model.likelihood.with_values(noise_variance=_mean_square_error(model, data))
-    return _with_optimal_output(eqx.tree_at(lambda m: m.likelihood, model, noisier), data)
+    return with_optimal_output(eqx.tree_at(lambda m: m.likelihood, model, noisier), data)
 
 
 def _mean_of(mean: Parameter | None, data: Data) -> Parameter | None:
@@ -116,7 +116,7 @@ def _negative_log_evidence(free: _Shallow, rest: _Shallow, data: Data) -> Float[
     return -evidence - log_prior(shallow)
 
 
-def _with_optimal_output(model: DeepGP, data: Data) -> DeepGP:
+def with_optimal_output(model: DeepGP, data: Data) -> DeepGP:
     """Return the model with its explicit output at the optimum for Gaussian noise, were there no hidden layers.
 
     Several processes whose values mix at a point have no optimum of each on its own; they stay.
