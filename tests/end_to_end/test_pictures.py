@@ -116,8 +116,8 @@ def test_layers_calibration_and_history_are_drawn() -> None:
     assert "Layer 1" in labels(figure)
     assert "Layer 2" in labels(figure)
     assert num_colors(figure) > 50
-    levels = np.linspace(0.1, 0.9, 9)
-    case = Calibration(levels, levels**0.9, np.linspace(0.0, 1.0, 200))
+    nominal = np.linspace(0.1, 0.9, 9)
+    case = Calibration(nominal, nominal**0.9, np.linspace(0.0, 1.0, 200))
     assert num_colors(draw_calibration({"deep": case, "shallow": case}, title="July")) > 5
     assert num_colors(draw_calibration(case)) > 5
     assert num_colors(draw_history({"deep": -1.0 / np.arange(1.0, 200.0), "shallow": np.zeros(3)})) > 5

@@ -93,7 +93,7 @@ def _charts(content: ReportContent) -> str:
         cards.append(_card("PIT histogram", note, legend(list(cases)) + pit_chart(cases)))
     if content.history is not None:
         curves = as_curves(content.history)
-        note = "The bound that training maximizes; thin lines are its estimates, step by step."
+        note = "The evidence lower bound (ELBO) that training maximizes; thin lines are its estimates, step by step."
         cards.append(_card("Training", note, legend(list(curves)) + history_chart(curves)))
     return f'<div class="pair">{"".join(cards)}</div>' if cards else ""
 
