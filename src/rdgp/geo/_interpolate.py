@@ -5,6 +5,7 @@ from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from jaxtyping import Float
 
 from rdgp.core import check_count, check_unmasked, require
 from rdgp.datasets import Observations, coordinate_names, is_wind, observations, select, variable_names
@@ -71,7 +72,7 @@ def fit(
     """Fit an estimator to each wind and each scalar among the variables of a dataset, or to observations.
 
     `noise_std` names variables beside the targets that hold the known standard deviations of their errors, one for each
-    of `variables` and in their order, in the same units: ("u_err", "v_err") for ("u", "v"). Observations have their own.
+    of `variables` and in their order, in the same units: ("u_err", "v_err") for ("u", "v"). Observations hold theirs.
     `pressure_level` and `time` choose the part of a dataset to fit, as in `rdgp.datasets.select`. `hidden_samples`
     counts the hidden draws of predictions, `seed` is the random state; a callback (step, ELBO) that returns True stops
     training; further options are those of the estimators.
@@ -155,10 +156,7 @@ def _groups(data: "xarray.Dataset | Observations", names: tuple[str, ...]) -> li
 
 
 def _fit_group(data: Observations, options: dict[str, Any], callback: Callback | None) -> DeepRegressor:
-    variance = None
-    if data.noise_std is not None:
-        check_unmasked(data.noise_std, "noise_std")
-        variance = np.square(data.noise_std)
+    variance = None if data.noise_std is None else _variances(data.noise_std)
     attributes = tuple(kept_attributes(own) for own in data.attributes or ({},) * len(data.names))
     if len(data.names) == 2:
         if data.units[0] != data.units[1]:
@@ -169,6 +167,13 @@ def _fit_group(data: Observations, options: dict[str, Any], callback: Callback |
     estimator = SphereRegressor(**options)
     estimator.fit(data.latlon, data.values[:, 0], noise_variance=variance, callback=callback)
     return estimator.describe(data.names, data.units, attributes)
+
+
+def _variances(noise_std: Float[np.ndarray, "N P"]) -> Float[np.ndarray, "N P"]:
+    check_unmasked(noise_std, "noise_std")
+    if (noise_std < 0.0).any():
+        raise ValueError(f"noise_std must not be negative, got {noise_std.min():g}; pass standard deviations")
+    return np.square(noise_std)
 
 
 def _check_estimator(estimator: DeepRegressor) -> None:

@@ -8,7 +8,7 @@ from rdgp.models._output import Explicit, Integrated, Output, Points, ProcessOut
 from rdgp.models._prediction import PointPrediction, Prediction
 from rdgp.models._predictor import Predictor
 from rdgp.models._propagate import State, propagate, states
-from rdgp.models._start import START_NOISE, noise_floor, search
+from rdgp.models._start import START_NOISE, noise_floor, scatter, search
 
 __all__ = [
     "START_NOISE",
@@ -34,6 +34,7 @@ __all__ = [
     "noise_floor",
     "noise_of",
     "propagate",
+    "scatter",
     "search",
     "states",
 ]
