@@ -1,6 +1,6 @@
 """From finished trials to the next point: fits, posteriors and searches, all functions of data, seed and memory."""
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -89,6 +89,7 @@ class Engine:
         self.space, self.options, self.acquisition, self.sign = space, options, acquisition, sign
         self.shallow = shallow_model(space, options)
         self.cube, self.local = local_model(space.dim, options)
+        self.starts = {"shallow": shallow_starts(self.shallow), "local": shallow_starts(self.local)}
         self.deep: DeepGP | None = None
         self.sizes = (options.random, options.around, options.restarts, options.evaluations)
 
@@ -104,11 +105,24 @@ class Engine:
         thinned = observations.thinned(self.sign)
         scaling = self.scaling(thinned)
         padded = thinned.padded(scaling)
-        parameters = _fitted("shallow", self.shallow, padded, memory, len(observations.y))
-        model = with_vector(self.shallow, parameters)
+        model = self._fitted("shallow", padded, memory, len(observations.y))
         if deep:
             model = self._deepened(model, padded, key)
         return Fit(model, scaling, observations.padded(scaling) if whole else padded)
+
+    def _fitted(
+        self, name: Literal["shallow", "local"], padded: Padded, memory: Memory, count: int, *, afresh: bool = False
+    ) -> DeepGP:
+        """Fit a shallow surrogate, from its last parameters among others, unless those are of nearly the same data."""
+        model, starts = self.shallow if name == "shallow" else self.local, self.starts[name]
+        last = memory.start(name, starts.shape[1])
+        if last is not None and memory.is_recent(name, count) and not afresh:
+            return with_vector(model, last)
+        first = starts[0] if last is None else last
+        found = fit_shallow(model, padded.data, jnp.concatenate([starts, first[None]]))
+        if count >= 0:
+            memory.keep(name, found, count)
+        return with_vector(model, found)
 
     def _deepened(self, shallow: DeepGP, padded: Padded, key: PRNGKeyArray) -> DeepGP:
         if self.deep is None:
@@ -194,8 +208,7 @@ class Engine:
 
     def _near(self, padded: Padded, memory: Memory, count: int, key: PRNGKeyArray) -> Mixture:
         """Fit the surrogate of a trust region and condition it."""
-        parameters = _fitted("local", self.local, padded, memory, count, afresh=True)
-        return _condition(with_vector(self.local, parameters), padded, key, 1, 0)
+        return _condition(self._fitted("local", padded, memory, count, afresh=True), padded, key, 1, 0)
 
     def propose_far(self, observations: Observations, key: PRNGKeyArray) -> Float[np.ndarray, "R D"]:
         """Return candidates far from everything that was tried, the farthest first."""
@@ -211,8 +224,7 @@ class Engine:
         whole = observations._replace(pending=observations.pending[:0]).padded(self.scaling(observations), size)
         held = whole.observed & jnp.asarray(np.arange(size) % _HELD_OUT == _HELD_OUT - 1)
         training = whole.without(held)
-        parameters = _fitted("shallow", self.shallow, training, memory.copy(), -1)
-        shallow = with_vector(self.shallow, parameters)
+        shallow = self._fitted("shallow", training, memory.copy(), -1)
         deep = self._deepened(shallow, training, key)
         scores = [
             float(_held_out(model, training, held, key, paths))
@@ -224,20 +236,6 @@ class Engine:
 def _sorted(found: Minima) -> Float[np.ndarray, "R D"]:
     """Return the ends of searches, the best first."""
     return np.asarray(found.points, float)[np.argsort(np.asarray(found.values), kind="stable")]
-
-
-def _fitted(
-    name: str, model: DeepGP, padded: Padded, memory: Memory, count: int, *, afresh: bool = False
-) -> Float[Array, "P"]:
-    """Fit a shallow surrogate, from its last parameters among others, unless those are of nearly the same data."""
-    starts = shallow_starts(model)
-    last = memory.start(name, starts.shape[1])
-    if last is not None and memory.is_recent(name, count) and not afresh:
-        return last
-    found = fit_shallow(model, padded.data, jnp.concatenate([starts, (starts[0] if last is None else last)[None]]))
-    if count >= 0:
-        memory.keep(name, found, count)
-    return found
 
 
 def _noise_of(name: str, model: DeepGP, memory: Memory) -> float:
