@@ -178,6 +178,6 @@ def _settings(estimator: "rdgp.estimators.DeepRegressor") -> dict[str, Any]:
         "observations": f"{len(fitted.inputs):,}",
         "steps": len(fitted.history),
         "training": f"{fitted.seconds:.0f} s, {fitted.status}",
-        "noise": f"{float(estimator.noise_std_[0]):.3g} {fitted.units[0]}",
+        "learned noise": f"{float(estimator.noise_std_[0]):.3g} {fitted.units[0]}",
         "scores in units of": f"{float(estimator.scale_[0]):.4g} {fitted.units[0]}",
     }
