@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import jax
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -37,8 +38,8 @@ def _winds() -> None:
     """Write the files that the page about data reads."""
     from rdgp.datasets import load_wind
 
-    july = load_wind("surface", month=7)
-    july.expand_dims(level=[850.0]).to_netcdf("winds.nc")
+    july = load_wind("surface", month=7).drop_vars("month")
+    july.expand_dims(level=[850.0], time=[np.datetime64("2010-07-01", "ns")]).to_netcdf("winds.nc", engine="h5netcdf")
 
 
 FILES = {"data.md": _winds}
