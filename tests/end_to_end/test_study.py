@@ -15,8 +15,8 @@ from rdgp.bayesopt import Study, Trial
 from rdgp.bayesopt._engine import Memory
 from rdgp.bayesopt._file import FileLock
 from rdgp.bayesopt._mixture import Mixture
-from rdgp.bayesopt._observations import bucket
 from rdgp.bayesopt._region import Region, Step, follow
+from rdgp.bayesopt._trial import bucket
 from rdgp.core import compiled
 from rdgp.models import ExactGP
 from rdgp.spaces import Box, Product, Rotations, Sphere, Torus
