@@ -4,7 +4,7 @@ A model is a tree; the numbers in it that training may change are `Parameter`s, 
 """
 
 from collections.abc import Collection, Mapping
-from typing import Literal, Self, TypeVar
+from typing import Literal, TypeVar
 
 import equinox as eqx
 import jax
@@ -18,6 +18,7 @@ from rdgp.core._registry import register
 from rdgp.core._types import Numbers
 
 T = TypeVar("T")
+P = TypeVar("P", bound="Parametric")
 
 
 @register("rdgp:Parameter")
@@ -71,7 +72,7 @@ class Parametric(eqx.Module):
 
     parameters: eqx.AbstractVar[dict[str, Parameter]]
 
-    def with_values(self, **values: Numbers) -> Self:
+    def with_values(self: P, **values: Numbers) -> P:
         """Return a copy with other values of the named numbers; those that are fixed stay as they are."""
         changed = {name: self.parameters[name].with_value(value) for name, value in values.items()}
         kept = {name: new if new.trainable else self.parameters[name] for name, new in changed.items()}
