@@ -76,7 +76,7 @@ class Space(eqx.Module):
     """A manifold in R^D. Points and tangent vectors are ambient arrays [..., D].
 
     A concrete space implements the underscored methods; arrays that reach those are checked. The metric is that of the
-    ambient Euclidean space unless a space overrides `_lower` and `_gradient`. A space may hold arrays.
+    ambient Euclidean space unless a space overrides `_covector` and `_gradient`. A space may hold arrays.
     """
 
     @property
@@ -97,6 +97,11 @@ class Space(eqx.Module):
     @property
     def factors(self) -> "tuple[Space, ...]":
         """The factors of a product; any other space is its own only factor."""
+        return (self,)
+
+    @property
+    def irreducible_factors(self) -> "tuple[Space, ...]":
+        """The factors, cut as finely as their kernels need to have a lengthscale of each: a torus into its circles."""
         return (self,)
 
     @property
@@ -153,10 +158,10 @@ class Space(eqx.Module):
         x, v = self._check_pair(x, v, "v")
         return compiled(_inner, self, x, u, v)
 
-    def lower(self, x: Numbers, u: Numbers) -> Tangents:
-        """Return the linear function <u, ·> of tangent vectors at x as an ambient vector: <u, v> = lower(x, u) · v."""
+    def covector(self, x: Numbers, u: Numbers) -> Tangents:
+        """Return the linear function <u, ·> of tangent vectors at x as an ambient vector."""
         x, u = self._check_pair(x, u, "u")
-        return compiled(type(self)._lower, self, x, u)
+        return compiled(type(self)._covector, self, x, u)
 
     def gradient(self, x: Numbers, derivative: Numbers) -> Tangents:
         """Return the gradient at x of a function whose ambient derivative there is given."""
@@ -267,7 +272,7 @@ class Space(eqx.Module):
         dtype = jnp.promote_types(x.dtype, u.dtype)
         return x.astype(dtype), u.astype(dtype)
 
-    def _lower(self, x: Points, u: Tangents) -> Tangents:
+    def _covector(self, x: Points, u: Tangents) -> Tangents:
         return u
 
     def _gradient(self, x: Points, derivative: Float[Array, "*#N D"]) -> Tangents:
@@ -284,8 +289,8 @@ class Space(eqx.Module):
         x, y = jnp.broadcast_arrays(x, y)
         v, columns = self._log(x, y), jnp.moveaxis(self._frame(x), -1, 0)
         moved = jax.vmap(lambda u: jax.jvp(lambda w: self._exp(x, w), (v,), (u,))[1])(columns)
-        lowered = jnp.stack([self._lower(y, column) for column in jnp.moveaxis(self._frame(y), -1, 0)], axis=-1)
-        return jnp.linalg.slogdet(small_product(lowered, jnp.moveaxis(moved, 0, -1)))[1]
+        covectors = jnp.stack([self._covector(y, column) for column in jnp.moveaxis(self._frame(y), -1, 0)], axis=-1)
+        return jnp.linalg.slogdet(small_product(covectors, jnp.moveaxis(moved, 0, -1)))[1]
 
     @abstractmethod
     def _random_isometry(self, key: PRNGKeyArray) -> Isometry: ...
@@ -316,4 +321,4 @@ class Space(eqx.Module):
 
 
 def _inner(space: Space, x: Points, u: Tangents, v: Tangents) -> Float[Array, "*#N"]:
-    return jnp.sum(space._lower(x, u) * v, axis=-1)
+    return jnp.sum(space._covector(x, u) * v, axis=-1)

@@ -44,6 +44,11 @@ class Torus(Space):
         """Half the length of one circle."""
         return math.pi
 
+    @property
+    def irreducible_factors(self) -> tuple[Space, ...]:
+        """The circles."""
+        return (_CIRCLE,) * self.n
+
     def _random_isometry(self, key: PRNGKeyArray) -> Isometry:
         """Draw a rotation or reflection of each circle."""
         turns = jax.random.orthogonal(key, 2, (self.n,))
