@@ -167,3 +167,9 @@ class Product(Space):
         """Return the coordinates of all factors."""
         parts = zip(self.factors, self.slices, strict=True)
         return np.concatenate([factor.read(x[:, part]) for factor, part in parts], axis=1)
+
+    def from_readable(self, coordinates: Float[np.ndarray, "N R"]) -> Float[np.ndarray, "N D"]:
+        """Return the points of all factors, one after the other."""
+        cuts = np.cumsum([len(factor.readable.names) for factor in self.factors])[:-1]
+        parts = zip(self.factors, np.split(coordinates, cuts, axis=1), strict=True)
+        return np.concatenate([factor.from_readable(part) for factor, part in parts], axis=1)

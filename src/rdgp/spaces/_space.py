@@ -1,5 +1,6 @@
 """The contract of a space, with the checks every space shares."""
 
+import math
 from abc import abstractmethod
 from typing import NamedTuple
 
@@ -60,7 +61,10 @@ class UnitScaling(NamedTuple):
 
 
 class Readable(NamedTuple):
-    """Coordinates in which people read points: name, lower and upper limit of each, and which are periodic angles."""
+    """Coordinates in which people read points: name and limits of each, and which are periodic angles in degrees.
+
+    Limits are infinite where a coordinate has none.
+    """
 
     names: tuple[str, ...]
     limits: tuple[tuple[float, float], ...]
@@ -252,11 +256,15 @@ class Space(eqx.Module):
     def readable(self) -> Readable:
         """The coordinates of `read`, by which people know points; ambient ones unless a space has better."""
         size = self.ambient_dim
-        return Readable(tuple(f"x{i}" for i in range(size)), ((-1.0, 1.0),) * size, (False,) * size)
+        return Readable(tuple(f"x{i}" for i in range(size)), ((-math.inf, math.inf),) * size, (False,) * size)
 
     def read(self, x: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "N R"]:
         """Return points in the coordinates of `readable`, angles in degrees."""
         return np.asarray(x, float)
+
+    def from_readable(self, coordinates: Float[np.ndarray, "N R"]) -> Float[np.ndarray, "N D"]:
+        """Return the points that have given coordinates of `readable`: the inverse of `read`."""
+        return np.asarray(coordinates, float)
 
     def __repr__(self) -> str:
         return str(self)
