@@ -401,7 +401,5 @@ def _two_derivatives(function: object, *arguments: Array) -> tuple:
     def scalar(*args: Array) -> Array:
         return jnp.sum(jnp.sin(function(*args)))  # type: ignore[operator]
 
-    generic = tuple(
-        jnp.asarray(np.cos(np.arange(1.0, a.size + 1.0)).reshape(a.shape), a.dtype) for a in arguments
-    )
+    generic = tuple(jnp.asarray(np.cos(np.arange(1.0, a.size + 1.0)).reshape(a.shape), a.dtype) for a in arguments)
     return function(*arguments), *jax.jvp(jax.grad(scalar, tuple(range(len(arguments)))), arguments, generic)  # type: ignore[operator]
