@@ -4,9 +4,9 @@
 JAX is set to, and raise an AssertionError of one line that names the law that is broken and the number found.
 """
 
-# from rdgp.testing._fields import check_field
+from rdgp.testing._fields import check_field
 # from rdgp.testing._likelihoods import check_likelihood
-# from rdgp.testing._spaces import check_space
-# from rdgp.testing._spectra import check_spectrum
+from rdgp.testing._spaces import check_space
+from rdgp.testing._spectra import check_spectrum
 
 __all__ = ["check_field", "check_likelihood", "check_space", "check_spectrum"]
