@@ -151,7 +151,8 @@ class ScalarPrior(eqx.Module):
 
     def with_lengthscales_of(self, x: Float[np.ndarray, "N D"]) -> "ScalarPrior":
         """Return the prior with lengthscales that fit the spread of data, where they have units and are far off."""
-        pairs = zip(self.components, _split(self.space, x, self.components), strict=True)
+        parts = [x[:, own] for own in self.space.slices] if len(self.components) > 1 else [x]
+        pairs = zip(self.components, parts, strict=True)
         return ScalarPrior(self.space, tuple(component.with_lengthscale_of(part) for component, part in pairs))
 
     @property

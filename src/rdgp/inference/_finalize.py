@@ -8,7 +8,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from rdgp.core import compiled_quickly, log_prior
 from rdgp.inference._loop import first_basis
 from rdgp.inference._objective import estimate
-from rdgp.models import Data, DeepGP
+from rdgp.models import Data, DeepGP, scatter
 
 _LESS = 2.0  # how far below the noise to look, as a logarithm
 _PRECISION = 0.2  # of the logarithm
@@ -29,7 +29,7 @@ def _with_noise_of_all(model: DeepGP, data: Data, key: PRNGKeyArray) -> DeepGP:
     """
     if not model.likelihood.parameters["noise_variance"].trainable:
         return model
-    noise, variance = float(model.noise_variance), float(np.mean(np.var(np.asarray(data.y, float), axis=0)))
+    noise, variance = float(model.noise_variance), scatter(data)
 
     def changed(change: float) -> DeepGP:
         likelihood = model.likelihood.with_values(noise_variance=noise * float(np.exp(change)))

@@ -32,7 +32,7 @@ def log_evidence(
     """Return log p(y) of noisy coordinates of a field's values in a frame."""
     y = _split(field, noise, x, frame, coordinates)
     (n, p, r), dtype = y.shape, y.dtype
-    if uses_features(field, n * p):
+    if uses_features(field, n * field.width):
         design = _design(field, noise, x, frame)
         if noise.uniform:
             return evidence_by_features(_rows(design), _rows(y), noise.variance.astype(dtype))
@@ -78,7 +78,7 @@ class Exact(Posterior):
         self.field, self.noise, self.x, self.frame, self.inverse = field, noise, x, frame, None
         self.y = _split(field, noise, x, frame, coordinates)
         n, p, _ = self.y.shape
-        self.by_features = uses_features(field, n * p)
+        self.by_features = uses_features(field, n * field.width)
         if self.by_features:
             design = _rows(self._whitened(_design(field, noise, x, frame)))
             self.factor, self.solution = posterior_by_features(design, _rows(self._whitened(self.y)), self._scale)

@@ -37,6 +37,12 @@ class Noise(eqx.Module):
         """Return which of n rows count."""
         return jnp.ones(n, bool) if self.mask is None else self.mask
 
+    def averaged(self) -> "Noise":
+        """Return the noise with one variance for each point, the mean over its coordinates."""
+        if self.known is None or not self.couples:
+            return self
+        return Noise(self.variance, jnp.trace(self.known, axis1=1, axis2=2) / self.known.shape[-1], self.mask)
+
     def covariances(self, n: int, p: int, dtype: jnp.dtype) -> Float[Array, "N p p"]:
         """Return the covariance of the p correlated numbers of each point."""
         eye = jnp.eye(p, dtype=dtype)
