@@ -59,7 +59,7 @@ class Sphere(Space):
 
     def _log(self, x: Points, y: Points) -> Tangents:
         cosine = _dot(x, y)
-        across = y - cosine * x
+        across = self._project(x, y - cosine * x)  # twice, or a norm of x off by rounding leaves a part along x
         squared = _dot(across, across)
         opposite = (cosine < 0.0) & (squared < jnp.finfo(x.dtype).eps ** 2)
         direct = angle_over_sine(cosine, jnp.where(opposite, 1.0, squared)) * across
