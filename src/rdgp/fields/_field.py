@@ -196,6 +196,13 @@ class Field(eqx.Module):
         pairs = zip(self.mixing(x, frame), values, strict=True)
         return frame.values(reduce(jnp.add, [jnp.einsum("nqpr,npr->nq", mix, value) for mix, value in pairs]))
 
+    def mean_and_trace(
+        self, x: Float[Array, "N D"], frame: Frame, means: Weights, factors: tuple[Float[Array, "r m m"], ...]
+    ) -> tuple[Float[Array, "N q"], Float[Array, "N"]]:
+        """Return mean coordinates and total variance of a value, given means and factors of its whitened weights."""
+        value = self.evaluate(self.basis(x), x, means)
+        return frame.coordinates(value), self.variance_trace(x, frame, factors)
+
     def variance_trace(
         self, x: Float[Array, "N D"], frame: Frame, factors: tuple[Float[Array, "r m m"], ...]
     ) -> Float[Array, "N"]:

@@ -183,7 +183,8 @@ class ExactDraw(FunctionDraw):
             design = _design(field, posterior.noise, x, frame)
             correction = (_rows(design) @ self.solution).reshape(*design.shape[:2], -1)
         else:
-            correction = _points_first(posterior._cross(x, frame).T @ self.solution, x.shape[0])
+            kernel = _kernel(field, posterior.noise, x, posterior.x, frame, posterior.frame)
+            correction = _points_first(kernel @ self.solution, x.shape[0])  # zero for rows that do not count
         p = correction.shape[1]
         nothing = jnp.zeros((x.shape[0], p, p), x.dtype)
         return self.prior(x) + frame.values(posterior._joined(x, frame, correction, nothing)[0])
