@@ -34,9 +34,11 @@ def compiled_quickly(function: F) -> F:
     """Compile a large function that spends its time in products and factorizations.
 
     On CPUs options halve the time of compilation and leave that of a run as it is. They are refused inside another
-    compilation, which then takes the function as it is. An XLA executable of this size holds tens of megabytes, so only
+    compilation, which then takes the function as it is, and inside derivatives, which do without them. An XLA executable of this size holds tens of megabytes, so only
     those of the last shapes are kept.
     """
+
+    plain = eqx.filter_jit(function)
 
     @lru_cache
     def on(backend: str) -> Callable[..., Any]:
@@ -47,6 +49,8 @@ def compiled_quickly(function: F) -> F:
     def call(*arguments: Any, **named: Any) -> Any:
         if not is_concrete(jnp.zeros(())):
             return function(*arguments, **named)
+        if any(not is_concrete(leaf) for leaf in jax.tree.leaves((arguments, named))):
+            return plain(*arguments, **named)
         jitted = on(jax.default_backend())
         result = jitted(*arguments, **named)
         if jitted._cached._cache_size() > _KEPT:  # type: ignore[attr-defined]
