@@ -82,16 +82,18 @@ class ProductSpectrum(ScalarSpectrum):
     def _size(self, index: Index) -> int:
         return int(np.prod([factor.multiplicities[i] for factor, i in zip(self.factors, index, strict=True)]))
 
-    @eqx.filter_jit
     def features(self, x: Float[Array, "*N D"]) -> Float[Array, "*N M"]:
         """Evaluate the products, sorted by level."""
-        parts = zip(self.factors, self.space.split(x), strict=True)
-        blocks = [_blocks(factor.features(part), factor.multiplicities) for factor, part in parts]
-        products = [
-            outer_last_axis([block[i] for block, i in zip(blocks, index, strict=True)])
-            for _, members in self.groups
-            for index in members
-        ]
+        return self.lowest_features(x, len(self.groups))
+
+    @eqx.filter_jit
+    def lowest_features(self, x: Float[Array, "*N D"], num_levels: int) -> Float[Array, "*N m"]:
+        """Evaluate the products of the lowest levels, from the levels of the factors that meet there."""
+        indices = [index for _, members in self.groups[:num_levels] for index in members]
+        counts = (int(count) for count in np.max(indices, axis=0) + 1)
+        triples = zip(self.factors, self.space.split(x), counts, strict=True)
+        blocks = [_lowest_blocks(factor, part, count) for factor, part, count in triples]
+        products = [outer_last_axis([block[i] for block, i in zip(blocks, index, strict=True)]) for index in indices]
         return jnp.concatenate(products, axis=-1)
 
     @eqx.filter_jit
@@ -118,6 +120,11 @@ def _nested_kernel(
     one_hot = jnp.eye(size, dtype=weights.dtype)
     terms = [factor.kernel(one_hot[i], x, y) * _nested_kernel(rest, inner, weights) for i, inner in by_first.items()]
     return reduce(jnp.add, terms)
+
+
+def _lowest_blocks(spectrum: ScalarSpectrum, x: Float[Array, "*N D"], count: int) -> list[Float[Array, "*N _"]]:
+    """Evaluate the eigenfunctions of each of the lowest levels."""
+    return _blocks(spectrum.lowest_features(x, count), spectrum.multiplicities[:count])
 
 
 def _blocks(features: Float[Array, "*s M"], multiplicities: Int[np.ndarray, "K"]) -> list[Float[Array, "*s _"]]:
@@ -289,15 +296,22 @@ class ProductHodgeSpectrum(HodgeSpectrum):
         ]
         return int(np.prod(sizes))
 
-    @eqx.filter_jit
     def features(self, x: Float[Array, "*N D"]) -> Float[Array, "*N D M"]:
         """Evaluate the eigenfields, part after part."""
+        return self.lowest_features(x, 1 + max(own.level for _, sets in self.sets for own in sets))
+
+    @eqx.filter_jit
+    def lowest_features(self, x: Float[Array, "*N D"], num_levels: int) -> Float[Array, "*N D m"]:
+        """Evaluate those of the lowest levels, from the levels of the factors that meet there."""
         points = self.space.split(x)
-        scalars = [
-            _blocks(scalar.features(p)[..., None, :], scalar.multiplicities)
-            for scalar, p in zip(self.scalars, points, strict=True)
-        ]
-        fields = [_blocks_by_part(field, p) for field, p in zip(self.fields, points, strict=True)]
+        pieces = [piece for _, sets in self.sets for own in sets if own.level < num_levels for piece in own.pieces]
+        terms = [term for piece in pieces for term in piece]
+        scalars, fields = [], []
+        for f, (scalar, field, p) in enumerate(zip(self.scalars, self.fields, points, strict=True)):
+            beside = 1 + max((term.levels[f] for term in terms if term.factor != f), default=0)
+            within = 1 + max((term.levels[f] for term in terms if term.factor == f), default=0)
+            scalars.append([block[..., None, :] for block in _lowest_blocks(scalar, p, beside)])
+            fields.append(_blocks_by_part(field, p, within))
 
         def evaluate(piece: Piece) -> Float[Array, "*N D _"]:
             rows = []
@@ -310,14 +324,17 @@ class ProductHodgeSpectrum(HodgeSpectrum):
                 rows.append(term.coefficient * outer_last_axis(blocks))
             return jnp.concatenate(rows, axis=-2)
 
-        pieces = [piece for _, sets in self.sets for own in sets for piece in own.pieces]
         return jnp.concatenate([evaluate(piece) for piece in pieces], axis=-1)
 
 
-def _blocks_by_part(spectrum: HodgeSpectrum, x: Float[Array, "*N D"]) -> dict[str, list[Float[Array, "*N D _"]]]:
-    ends = np.cumsum([part.multiplicities.sum() for part in spectrum.parts])[:-1].tolist()
-    arrays = jnp.split(spectrum.features(x), ends, axis=-1)
-    return {part.name: _blocks(array, part.multiplicities) for part, array in zip(spectrum.parts, arrays, strict=True)}
+def _blocks_by_part(
+    spectrum: HodgeSpectrum, x: Float[Array, "*N D"], count: int
+) -> dict[str, list[Float[Array, "*N D _"]]]:
+    """Evaluate the eigenfields of each of the lowest levels of each part."""
+    sizes = {part.name: part.multiplicities[part.level < count] for part in spectrum.parts}
+    ends = np.cumsum([own.sum() for own in sizes.values()])[:-1].tolist()
+    arrays = jnp.split(spectrum.lowest_features(x, count), ends, axis=-1)
+    return {name: _blocks(array, own) for (name, own), array in zip(sizes.items(), arrays, strict=True)}
 
 
 @scalar_spectrum.register
