@@ -1,15 +1,14 @@
-"""Studies ask good points with every acquisition and surrogate, and on products with walls."""
+"""Studies ask good points with every acquisition and surrogate, and on products with a boundary."""
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from rdgp.bayesopt import Study
 from rdgp.bayesopt._engine import Engine
-from rdgp.bayesopt._models import parameters_of
 from rdgp.bayesopt._region import Region
+from rdgp.bayesopt._surrogates import parameters_of
 from rdgp.spaces import Box, Circle, Product, Rotations, Space, Sphere
 
 pytestmark = pytest.mark.xdist_group("study")
@@ -33,9 +32,9 @@ def test_every_acquisition_improves(acquisition: str) -> None:
     assert np.sum((trial.x - goal) ** 2) < study.best().y
 
 
-def test_products_with_walls_are_searched_near_and_far() -> None:
+def test_products_with_a_boundary_are_searched_near_and_far() -> None:
     space = Product(Rotations(), Box([-3.0, 5.0], [1.0, 6.0]))
-    study = told(space, 11)  # with walls "auto" is shallow
+    study = told(space, 11)  # with a boundary "auto" is shallow
     near, anywhere = study.ask(2)
     assert (near.origin, anywhere.origin) == ("local", "global")
     assert all(bool(space.contains(trial.x)) for trial in (near, anywhere))
@@ -50,7 +49,7 @@ def test_a_deep_surrogate_asks() -> None:
 
 
 def is_deep(study: Study) -> bool:
-    return study._turns.is_deep(study.trials, study._memory, jax.random.key(0))
+    return study._schedule.is_deep(study.trials, study._memory, jax.random.key(0))
 
 
 def test_the_surrogate_changes_at_a_trial() -> None:
@@ -82,12 +81,12 @@ def test_a_point_out_of_turn_is_not_booked_as_a_step_of_its_region(monkeypatch: 
     study = told(Circle(), 7, surrogate="shallow")
     crowded = study.tell(study.trials[0].x, failed=True).x
     candidates = np.tile(crowded, (3, 1))  # nothing is asked where an evaluation failed
-    monkeypatch.setattr(type(study._turns), "_candidates", lambda *_: (candidates, "local"))
+    monkeypatch.setattr(type(study._schedule), "_candidates", lambda *_: (candidates, "local"))
     assert study.ask().origin == "explore"
 
 
 @pytest.mark.parametrize(("count", "origin"), [(58, "explore"), (66, "local")])
-def test_idle_rivals_give_their_turn_away(count: int, origin: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_competing_regions_give_their_turn_away(count: int, origin: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Early on to exploration, later to the region of the best point, however little that promises."""
     study = told(Circle(), count, surrogate="shallow")
     asked = []
@@ -120,17 +119,17 @@ def test_a_point_that_stands_out_ends_the_early_cycle(depth: float, late: bool) 
     values = np.array([trial.y for trial in study.trials])
     low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
     best = middle - depth * (high - low) / 1.35
-    data = study._turns.data(study.trials)
-    assert not study._turns._is_late(data)
-    pile = 30  # points of a region of trust do not count among the others
-    piled = data._replace(y=np.append(values, [best] * pile), local=np.append(data.local, [True] * pile))
-    assert study._turns._is_late(piled) == late
+    data = study._schedule.observations(study.trials)
+    assert not study._schedule._is_late(data)
+    cluster = 30  # points of a trust region do not count among the others
+    clustered = data._replace(y=np.append(values, [best] * cluster), local=np.append(data.local, [True] * cluster))
+    assert study._schedule._is_late(clustered) == late
 
 
 @pytest.mark.parametrize(("noise", "count"), [(0.0, 12), (0.05, 48)])
-def test_regions_of_trust_see_more_points_of_noisy_values(noise: float, count: int) -> None:
+def test_trust_regions_see_more_points_of_noisy_values(noise: float, count: int) -> None:
     study = told(Sphere(2), 20, surrogate="shallow")
-    data = study._turns.data(study.trials)
+    data = study._schedule.observations(study.trials)
     engine, memory = study._engine, study._memory
     assert engine.neighbors(data._replace(noise=np.full(20, noise)), memory) == count
 
@@ -142,7 +141,6 @@ def test_noise_nobody_told_is_found_by_the_last_fits(name: str, variance: float,
     study = told(Sphere(2), 20, surrogate="shallow")
     engine = study._engine
     model = engine.shallow if name == "shallow" else engine.local
-    raw = jnp.log(jnp.asarray(variance)) - jnp.log(model.noise_variance)
-    moved = eqx.tree_at(lambda m: m.likelihood._noise_variance.raw, model, replace_fn=lambda own: own + raw)
+    moved = eqx.tree_at(lambda m: m.likelihood, model, model.likelihood.with_values(noise_variance=variance))
     study._memory.keep(name, parameters_of(moved), 20)
-    assert engine.is_noisy(study._turns.data(study.trials), study._memory) == noisy
+    assert engine.is_noisy(study._schedule.observations(study.trials), study._memory) == noisy

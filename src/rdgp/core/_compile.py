@@ -12,7 +12,8 @@ from rdgp.core._checks import is_concrete
 
 F = TypeVar("F", bound=Callable[..., Any])
 _QUICK = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 1}
-_KEPT = 12  # shapes of arguments for which a large function stays compiled
+_KEPT = 12  # shapes of arguments for which a large function stays compiled ...
+_KEPT_SMALL = 256  # ... and functions with shapes of arguments where they are small
 
 
 def compiled(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -21,8 +22,9 @@ def compiled(function: Callable[..., Any], *arguments: Any) -> Any:
     Called op by op, every small operation would be compiled and dispatched on its own. Inside another compilation the
     function is taken as it is.
     """
-    traced = any(not is_concrete(leaf) for leaf in jax.tree.leaves(arguments))
-    return function(*arguments) if traced else _compiled(function, *arguments)
+    if _is_traced(arguments):
+        return function(*arguments)
+    return _bounded(_compiled, _KEPT_SMALL, function, *arguments)
 
 
 @eqx.filter_jit
@@ -33,12 +35,10 @@ def _compiled(function: Callable[..., Any], *arguments: Any) -> Any:
 def compiled_quickly(function: F) -> F:
     """Compile a large function that spends its time in products and factorizations.
 
-    On CPUs options halve the time of compilation and leave that of a run as it is. They are refused inside another
-    compilation, which then takes the function as it is, and inside derivatives, which do without them. An XLA executable of this size holds tens of megabytes, so only
-    those of the last shapes are kept.
+    On CPUs options halve the time of compilation and leave that of a run as it is. JAX refuses them inside a
+    transformation; inside another compilation the function is taken as it is. An XLA executable of this size holds tens
+    of megabytes, so only those of the last shapes are kept.
     """
-
-    plain = eqx.filter_jit(function)
 
     @lru_cache
     def on(backend: str) -> Callable[..., Any]:
@@ -49,12 +49,19 @@ def compiled_quickly(function: F) -> F:
     def call(*arguments: Any, **named: Any) -> Any:
         if not is_concrete(jnp.zeros(())):
             return function(*arguments, **named)
-        if any(not is_concrete(leaf) for leaf in jax.tree.leaves((arguments, named))):
-            return plain(*arguments, **named)
-        jitted = on(jax.default_backend())
-        result = jitted(*arguments, **named)
-        if jitted._cached._cache_size() > _KEPT:  # type: ignore[attr-defined]
-            jitted._cached.clear_cache()  # type: ignore[attr-defined]
-        return result
+        jitted = on("any" if _is_traced((arguments, named)) else jax.default_backend())
+        return _bounded(jitted, _KEPT, *arguments, **named)
 
     return call  # type: ignore[return-value]
+
+
+def _is_traced(tree: Any) -> bool:
+    return any(not is_concrete(leaf) for leaf in jax.tree.leaves(tree))
+
+
+def _bounded(jitted: Any, kept: int, *arguments: Any, **named: Any) -> Any:
+    """Call a compiled function, and forget its XLA executables once there are too many."""
+    result = jitted(*arguments, **named)
+    if jitted._cached._cache_size() > kept:
+        jitted._cached.clear_cache()
+    return result

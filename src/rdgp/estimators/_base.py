@@ -9,16 +9,24 @@ from typing import Any, Literal
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from rdgp.core import Progress, as_here, check_count, check_unmasked, require
+from rdgp.estimators._distribution import (
+    Summary,
+    join_predictions,
+    join_summaries,
+    rescale,
+    summarize,
+    with_known_noise,
+)
 from rdgp.estimators._fitted import Fitted, from_bytes, plain_attributes, savable_parameters, to_bytes
-from rdgp.estimators._law import Summary, join_laws, join_summaries, rescale, summarize
+from rdgp.estimators._noise import known_covariances, scaled_noise
 from rdgp.inference import FitResult, PrecisionWarning, fit
 from rdgp.io import load, save
-from rdgp.models import DeepGP, Prediction
-from rdgp.models._builders import FieldName
+from rdgp.models import DeepGP, FieldName, Prediction
 
 base: Any = require("sklearn.base", "sklearn")
 validation: Any = require("sklearn.utils.validation", "sklearn")
@@ -26,7 +34,7 @@ validation: Any = require("sklearn.utils.validation", "sklearn")
 _BLOCK = 16384  # points predicted between two looks at the progress line
 _SMALLEST = 32  # blocks are filled up to powers of two from here, so that few shapes are compiled
 _BATCH = 1024
-_ENOUGH = 6000  # observed numbers from which training goes by batches
+_ENOUGH = 6000  # scalar observations from which training goes by batches
 
 
 class DeepRegressor(base.RegressorMixin, base.BaseEstimator, ABC):
@@ -34,8 +42,8 @@ class DeepRegressor(base.RegressorMixin, base.BaseEstimator, ABC):
 
     layers: int
     field: FieldName
-    levels: int | None
-    output_levels: int | None
+    num_levels: int | None
+    num_output_levels: int | None
     steps: int | None
     batch_size: int | Literal["auto"] | None
     samples: int
@@ -64,15 +72,33 @@ class DeepRegressor(base.RegressorMixin, base.BaseEstimator, ABC):
         """Return scaled targets as values that the model knows."""
 
     @abstractmethod
-    def _components(self, law: Prediction, inputs: Float[np.ndarray, "N F"]) -> Prediction:
-        """Return a law of the model as one of scaled targets."""
+    def _noise(self, inputs: Float[np.ndarray, "N F"], scaled: Float[np.ndarray, "N ..."]) -> Float[Array, "N ..."]:
+        """Return known noise of scaled targets, [N] or [N, P, P], as the model takes it."""
+
+    @abstractmethod
+    def _components(self, prediction: Prediction, inputs: Float[np.ndarray, "N F"]) -> Prediction:
+        """Return a prediction of the model as one of scaled targets."""
 
     @abstractmethod
     def _values(self, drawn: Float[Array, "N ..."], inputs: Float[np.ndarray, "N F"]) -> Float[Array, "N P"]:
         """Return values of the model as scaled targets."""
 
-    def fit(self, X: Any, y: Any, *, callback: Callable[[int, float], bool | None] | None = None) -> "DeepRegressor":
-        """Train on inputs X and targets y; a callback (step, bound) that returns True stops training."""
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        noise_variance: Any = None,
+        callback: Callable[[int, float], bool | None] | None = None,
+    ) -> "DeepRegressor":
+        """Train on inputs X and targets y.
+
+        `noise_variance` is the known variance of the error of each observation, in the squared units of y: [N], or
+        [N, P] with one variance for each of P targets, or covariance matrices [N, P, P] of the targets; for winds the
+        targets are (u, v). It adds to the noise that is learned, which stands for all that is not known. It is not a
+        `sample_weight`: a weight of w counts an observation w times, whereas an observation of larger variance counts
+        once and says less. A callback (step, ELBO) that returns True stops training.
+        """
         check_unmasked(X, "X")
         check_unmasked(y, "y")
         X, y = validation.validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
@@ -81,8 +107,9 @@ class DeepRegressor(base.RegressorMixin, base.BaseEstimator, ABC):
             raise ValueError(
                 "checkpoint needs a whole number as random_state, got None; without it no fit can be resumed"
             )
+        noise = None if noise_variance is None else known_covariances(noise_variance, len(y), y[:1].size)
         seed = int(validation.check_random_state(self.random_state).randint(2**31 - 1))
-        result = self._trained(X, y, jax.random.key(seed), callback)
+        result = self._trained(X, y, noise, jax.random.key(seed), callback)
         offset, scale = self._scaling(y)
         _warn_unless_ok(result.status)
         features = getattr(self, "feature_names_in_", None)
@@ -103,6 +130,7 @@ class DeepRegressor(base.RegressorMixin, base.BaseEstimator, ABC):
             names=self._default_names(outputs),
             units=("1",) * outputs,
             attributes=({},) * outputs,
+            noise_variance=noise,
         )
         return self
 
@@ -110,6 +138,7 @@ class DeepRegressor(base.RegressorMixin, base.BaseEstimator, ABC):
         self,
         inputs: Float[np.ndarray, "N F"],
         targets: Float[np.ndarray, "N ..."],
+        noise: Float[np.ndarray, "N ..."] | None,
         key: PRNGKeyArray,
         callback: Callable[[int, float], bool | None] | None,
     ) -> FitResult:
@@ -124,6 +153,7 @@ class DeepRegressor(base.RegressorMixin, base.BaseEstimator, ABC):
                 self._points(inputs),
                 self._observations(inputs, (targets.reshape(len(targets), -1) - offset) / scale),
                 key=key,
+                noise_variance=None if noise is None else self._noise(inputs, scaled_noise(noise, scale)),
                 steps=self.steps,
                 batch_size=batch_size,
                 recipe=self.recipe,
@@ -165,19 +195,25 @@ class DeepRegressor(base.RegressorMixin, base.BaseEstimator, ABC):
         X = self._validated(X)
         scale, offset = self.fitted_.scale, self.fitted_.offset
         with self.precision():
-            parts = [summarize(law, quantiles, offset, scale) for law in self._laws(X)]
+            parts = [summarize(part, quantiles, offset, scale) for part in self._predictions(X)]
         return join_summaries(parts, len(X))
 
-    def predict_law(self, X: Any, *, scaled: bool = False) -> Prediction:
-        """Return the predictive law in the units of y: a mixture over hidden draws, for `rdgp.metrics`.
+    def predict_distribution(self, X: Any, *, scaled: bool = False, noise_variance: Any = None) -> Prediction:
+        """Return the predictive distribution in the units of y: a mixture over hidden draws, for `rdgp.metrics`.
 
-        With `scaled` it is that of (y - offset_) / scale_.
+        Its moments are those of the latent values; `observed` is the predictive distribution of new observations, which
+        have the learned noise. Noise that was known in `fit` belongs to the observations there and is no part of it;
+        `noise_variance` adds what is known of observations at X, given as in `fit`. With `scaled` the distribution is
+        that of (y - offset_) / scale_.
         """
         X = self._validated(X)
+        offset, scale = self.fitted_.offset, self.fitted_.scale
+        noise = None if noise_variance is None else known_covariances(noise_variance, len(X), scale.size)
         with self.precision():
-            law = join_laws(list(self._laws(X)), len(X))
-            law = law if scaled else rescale(law, self.fitted_.offset, self.fitted_.scale)
-        return as_here(law)
+            found = join_predictions(list(self._predictions(X)), len(X))
+            found = with_known_noise(found, None if noise is None else jnp.asarray(scaled_noise(noise, scale)))
+            found = found if scaled else rescale(found, offset, scale)
+        return as_here(found)
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Float[np.ndarray, "N ..."]:
         """Draw latent functions and evaluate them at all inputs: [N, n_samples], or [N, P, n_samples].
@@ -216,7 +252,7 @@ class DeepRegressor(base.RegressorMixin, base.BaseEstimator, ABC):
 
     @property
     def history_(self) -> Float[np.ndarray, "T"]:
-        """The bound at each step of training."""
+        """The ELBO at each step of training."""
         return self.fitted_.history
 
     @property
@@ -236,7 +272,7 @@ class DeepRegressor(base.RegressorMixin, base.BaseEstimator, ABC):
 
     @property
     def noise_std_(self) -> Float[np.ndarray, "P"]:
-        """Standard deviation of the observation noise, in the units of y."""
+        """Standard deviation of the learned observation noise, to which known noise adds, in the units of y."""
         with self.precision():
             return float(np.sqrt(self.fitted_.model.noise_variance)) * self.fitted_.scale
 
@@ -270,16 +306,16 @@ class DeepRegressor(base.RegressorMixin, base.BaseEstimator, ABC):
         check_unmasked(X, "X")
         return validation.validate_data(self, X, dtype=np.float64, reset=False)
 
-    def _laws(self, X: Float[np.ndarray, "N F"]) -> Iterator[Prediction]:
-        """Yield laws at blocks of inputs, all with the same hidden draws; blocks are filled up by copies."""
+    def _predictions(self, X: Float[np.ndarray, "N F"]) -> Iterator[Prediction]:
+        """Yield predictions at blocks of inputs, all with the same hidden draws; blocks are filled up by copies."""
         model, key = self.fitted_.model, jax.random.fold_in(jax.random.key(self.fitted_.seed), 1)
-        samples = check_count(self.samples, "samples") if model.hidden else 1
+        samples = check_count(self.samples, "samples") if model.order else 1
         predictor = model.prepare(key=key, samples=samples, num_points=len(X))
         for block in self._blocks(X):
-            law = predictor(self._points_like_model(block))
-            if not isinstance(law, Prediction):
+            found = predictor(self._points_like_model(block))
+            if not isinstance(found, Prediction):
                 raise ValueError("an estimator predicts values, not points of a manifold")
-            yield self._components(law, block)
+            yield self._components(found, block)
 
     def _draw(self, X: Float[np.ndarray, "N F"], key: PRNGKeyArray) -> Float[np.ndarray, "N P"]:
         draw = self.fitted_.model.draw(key=key)

@@ -9,16 +9,19 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
+from rdgp.core import register
 from rdgp.io import load, save
 from rdgp.models import DeepGP
 
 _PLAIN = (bool, int, float, str)
 
 
+@register("rdgp:Fitted")
 class Fitted(NamedTuple):
     """A fitted model, the units it works in, and the history of its training.
 
-    The model describes (y - offset) / scale; `seed` gives the hidden draws of its predictions.
+    The model describes (y - offset) / scale; `seed` gives the hidden draws of its predictions. `inputs`, `targets` and
+    `noise_variance` are what it was fitted to, in the units of the user.
     """
 
     estimator: str
@@ -36,6 +39,7 @@ class Fitted(NamedTuple):
     names: tuple[str, ...]
     units: tuple[str, ...]
     attributes: tuple[dict[str, Any], ...]
+    noise_variance: Float[np.ndarray, "N ..."] | None = None
 
 
 def savable_parameters(parameters: dict[str, Any]) -> dict[str, Any]:

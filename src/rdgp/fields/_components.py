@@ -14,7 +14,7 @@ from rdgp.kernels import ClosedFormKernel, Kernel, RandomFeatures, closed_form
 from rdgp.spaces import Space
 from rdgp.spectra import ScalarSpectrum, ambient_spectra, provides, scalar_spectrum
 
-Levels = int | Sequence[int] | None
+Levels = int | Sequence[int | None] | None  # one for each factor may be None, where there is no spectrum
 
 _NUM_RANDOM = 1024  # random features of a draw
 _MANY = 8192  # eigenfunctions above which a draw takes random features instead

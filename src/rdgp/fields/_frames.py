@@ -165,8 +165,8 @@ def tangent_frame(
     space: Space, factors: tuple[int, ...], x: Float[Array, "N D"], columns: Float[Array, "N D q"]
 ) -> TangentFrame:
     """Return orthonormal tangent vectors at x, given in all ambient coordinates, as a frame of some factors."""
-    lowered = space.lower(x[:, None, :], jnp.swapaxes(columns, -1, -2))
-    rows = jnp.swapaxes(lowered, -1, -2)
+    covectors = space.covector(x[:, None, :], jnp.swapaxes(columns, -1, -2))
+    rows = jnp.swapaxes(covectors, -1, -2)
     return TangentFrame(
         restrict(space, factors, columns, axis=-2), restrict(space, factors, rows, axis=-2), tuple(factors)
     )

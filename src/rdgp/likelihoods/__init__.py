@@ -2,7 +2,7 @@
 
 from rdgp.likelihoods._bernoulli import Bernoulli
 from rdgp.likelihoods._gaussian import Gaussian, KnownNoise, log_normal
-from rdgp.likelihoods._likelihood import REAL_NUMBERS, Likelihood, Support
+from rdgp.likelihoods._likelihood import REAL_NUMBERS, Likelihood, Support, single_numbers
 from rdgp.likelihoods._poisson import Poisson
 from rdgp.likelihoods._student import StudentT
 from rdgp.likelihoods._wrapped import WrappedGaussian
@@ -18,4 +18,5 @@ __all__ = [
     "Support",
     "WrappedGaussian",
     "log_normal",
+    "single_numbers",
 ]

@@ -1,6 +1,6 @@
 """Models: exact Gaussian processes, residual deep Gaussian processes, and their predictions."""
 
-from rdgp.models._builders import deep_gp, euclidean_deep_gp
+from rdgp.models._builders import FieldName, deep_gp, euclidean_deep_gp
 from rdgp.models._data import Data, known_noise
 from rdgp.models._deep_gp import DeepDraw, DeepGP, Randomness
 from rdgp.models._exact_gp import ExactGP
@@ -17,6 +17,7 @@ __all__ = [
     "DeepGP",
     "ExactGP",
     "Explicit",
+    "FieldName",
     "Integrated",
     "Output",
     "PointPrediction",

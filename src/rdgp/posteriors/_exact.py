@@ -59,6 +59,7 @@ class Exact(Posterior):
     """A field given observations.
 
     With noise that couples coordinates all q of them are taken together, else as r copies of p correlated numbers.
+    `inverted` makes many small calls faster.
     """
 
     field: Field
@@ -68,12 +69,13 @@ class Exact(Posterior):
     y: Float[Array, "N p r"]
     factor: Float[Array, "k k"]
     solution: Float[Array, "k r"]
+    inverse: Float[Array, "k k"] | None  # of the factor
     by_features: bool = eqx.field(static=True)
 
     def __init__(
         self, field: Field, noise: Noise, x: Float[Array, "N D"], frame: Frame, coordinates: Float[Array, "N q"]
     ) -> None:
-        self.field, self.noise, self.x, self.frame = field, noise, x, frame
+        self.field, self.noise, self.x, self.frame, self.inverse = field, noise, x, frame, None
         self.y = _split(field, noise, x, frame, coordinates)
         n, p, _ = self.y.shape
         self.by_features = uses_features(field, n * field.width)
@@ -89,6 +91,15 @@ class Exact(Posterior):
     def size(self) -> int:
         """Size of the factor."""
         return self.factor.shape[0]
+
+    def inverted(self) -> "Exact":
+        """Return the same posterior with the inverse of its factor: products are faster than solves at a few points."""
+        inverse = solve_lower(self.factor, jnp.eye(self.size, dtype=self.factor.dtype))
+        return eqx.tree_at(lambda own: own.inverse, self, inverse, is_leaf=lambda leaf: leaf is None)
+
+    def _solve(self, right: Float[Array, "k l"]) -> Float[Array, "k l"]:
+        """Return L⁻¹ b of the factor L."""
+        return solve_lower(self.factor, right) if self.inverse is None else self.inverse @ right
 
     @property
     def _scale(self) -> Float[Array, ""]:
@@ -122,10 +133,10 @@ class Exact(Posterior):
         if self.by_features:
             design = _design(self.field, self.noise, x, frame)
             psi = _rows(design)
-            half = solve_lower(self.factor, psi.T).reshape(psi.shape[1], *design.shape[:2])
+            half = self._solve(psi.T).reshape(psi.shape[1], *design.shape[:2])
             return (psi @ self.solution).reshape(*design.shape[:2], -1), half
         cross = self._cross(x, frame)
-        half = solve_lower(self.factor, cross).reshape(cross.shape[0], -1, x.shape[0])
+        half = self._solve(cross).reshape(cross.shape[0], -1, x.shape[0])
         return _points_first(cross.T @ self.solution, x.shape[0]), jnp.swapaxes(half, 1, 2)
 
     def _cross(self, x: Float[Array, "L D"], frame: Frame) -> Float[Array, "k l"]:

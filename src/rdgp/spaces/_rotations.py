@@ -93,6 +93,12 @@ class Rotations(Space):
         angle = 2.0 * np.arctan2(sine, positive[:, :1])
         return np.rad2deg(angle * positive[:, 1:] / np.maximum(sine, 1e-300))
 
+    def from_readable(self, coordinates: Float[np.ndarray, "N 3"]) -> Float[np.ndarray, "N 4"]:
+        """Return the rotations with given rotation vectors in degrees."""
+        half = np.deg2rad(coordinates) / 2.0
+        angle = np.linalg.norm(half, axis=1, keepdims=True)
+        return np.concatenate([np.cos(angle), np.sinc(angle / np.pi) * half], axis=1)
+
 
 def _same_hemisphere(x: Points, y: Points) -> Points:
     """Return the quaternion of y, of the two, that is nearer to x."""

@@ -203,14 +203,20 @@ def scalar_spectrum(space: Space, num_levels: int) -> ScalarSpectrum:
 def ambient_spectra(space: Space, num_levels: int) -> tuple[ScalarSpectrum, ...]:
     """Return the spectra of ambient coordinates: functions whose vectors, once projected, are fields of the space.
 
-    One spectrum for each factor of a product, one for any other space.
+    One spectrum for each factor of a product, one for any other space. Where a point has one vector these are the scalar
+    spectra; elsewhere a field must satisfy V(Ax) = A V(x) for the identifications A, and functions do not.
     """
+    if len(space.identifications) > 1:
+        raise ValueError(
+            f"{space} has several vectors for a point, so ambient coordinates need functions of their own; "
+            "register them with ambient_spectra"
+        )
     return (scalar_spectrum(space, num_levels),)
 
 
 @singledispatch
 def hodge_spectrum(space: Space, num_levels: int, parts: tuple[str, ...]) -> HodgeSpectrum:
-    """Return the lowest `num_levels` levels of each asked part ("gradient", "curl", "harmonic") of the Hodge spectrum."""
+    """Return the lowest `num_levels` levels of each part in `parts`: "gradient", "curl" and "harmonic"."""
     raise ValueError(f"{space} has no Hodge spectrum; use ProjectedField or FrameField on it")
 
 

@@ -104,7 +104,10 @@ class TorusSpectrum(ScalarSpectrum):
 
 @register("rdgp:TorusHodgeSpectrum")
 class TorusHodgeSpectrum(HodgeSpectrum):
-    """Trigonometric functions times constant directions: along the frequency (gradient), across it (curl); constants (harmonic)."""
+    """Trigonometric functions times constant directions.
+
+    Along the frequency they are gradient fields, across it curl fields; constants are harmonic.
+    """
 
     n: int = eqx.field(static=True)
     names: tuple[str, ...] = eqx.field(static=True)
