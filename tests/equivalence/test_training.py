@@ -11,7 +11,8 @@ import pytest
 from jax._src import test_util
 
 from rdgp.fields import HodgeField, ProjectedField, ScalarField
-from rdgp.inference import FitResult, _finalize, _fit, _loop, _recipe, elbo, fit
+from rdgp.inference import FitResult, _fit, _loop, _recipe, elbo, fit
+from rdgp.inference._noise import with_best_noise
 from rdgp.io import load, save
 from rdgp.kernels import Matern
 from rdgp.likelihoods import Bernoulli, Gaussian, Likelihood, Poisson, StudentT, WrappedGaussian
@@ -276,7 +277,7 @@ def test_a_quick_fit_ends_with_the_noise_of_all_points() -> None:
     rough = jnp.sign(jnp.sin(9.0 * X[:, 0]) * X[:, 1])  # 16 features cannot follow it
     model, key = DeepGP((), scalar(4), Gaussian(1e-6)), jax.random.key(0)
     data = model.check_data(X, rough)
-    found = _finalize._with_noise_of_all(model, data, key)
+    found = with_best_noise(model, data, key)
 
     def evidence(change: float) -> float:
         model = DeepGP((), scalar(4), Gaussian(float(found.noise_variance) * np.exp(change)))
@@ -285,4 +286,4 @@ def test_a_quick_fit_ends_with_the_noise_of_all_points() -> None:
     assert float(found.noise_variance) > 0.01
     assert evidence(0.0) > max(evidence(-0.3), evidence(0.3))
     held = DeepGP((), scalar(4), Gaussian(1e-6, fixed=("noise_variance",)))
-    assert _finalize._with_noise_of_all(held, data, key) is held
+    assert with_best_noise(held, data, key) is held

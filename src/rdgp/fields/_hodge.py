@@ -77,6 +77,10 @@ class HodgeProcess(Process):
         """Evaluate the eigenfields in the frame."""
         return small_product(self.bundle.frame(x).rows, self.spectrum.features(x))
 
+    def lowest_features(self, x: Float[Array, "N D"], num_levels: int) -> Float[Array, "N p _"]:
+        """Evaluate the eigenfields of the lowest levels in the frame."""
+        return small_product(self.bundle.frame(x).rows, self.spectrum.lowest_features(x, num_levels))
+
     def basis(self, x: Float[Array, "N D"]) -> Float[Array, "..."]:
         """Evaluate what sums of eigenfields need."""
         return self.spectrum.basis(x)

@@ -57,6 +57,11 @@ class ScalarPrior(eqx.Module):
         pairs = zip(self.spectra, _split(self.space, x, self.components), strict=True)
         return outer_last_axis([spectrum.features(part) for spectrum, part in pairs])
 
+    def lowest_features(self, x: Float[Array, "*N D"], num_levels: int) -> Float[Array, "*N m"]:
+        """Evaluate the features of the lowest levels."""
+        pairs = zip(self.spectra, _split(self.space, x, self.components), strict=True)
+        return outer_last_axis([spectrum.lowest_features(part, num_levels) for spectrum, part in pairs])
+
     def synthesize(
         self, features: Float[Array, "N M"], x: Float[Array, "N D"], coefficients: Float[Array, "M q"]
     ) -> Float[Array, "N q"]:

@@ -61,11 +61,13 @@ class Interdomain(Variational):
         return tuple(self._conditional(i, process, x) for i, process in enumerate(self.field.processes))
 
     def _conditional(self, i: int, process: Process, x: Float[Array, "N D"]) -> Conditional:
-        psi = process.features(x) * process.scales().astype(x.dtype)
+        scales = process.scales().astype(x.dtype)
         if not self.tail:
-            return Conditional(psi, jnp.zeros((x.shape[0], process.width, process.width), x.dtype))
+            nothing = jnp.zeros((x.shape[0], process.width, process.width), x.dtype)
+            return Conditional(process.features(x) * scales, nothing)
         head = np.flatnonzero(_in_head(process.levels, self.tail))
-        return Conditional(psi[..., head], process.tail_variance(self.tails[i].value, x))
+        psi = process.lowest_features(x, process.levels.num_levels - self.tail)
+        return Conditional(psi * scales[head], process.tail_variance(self.tails[i].value, x))
 
     def joint_rest(self, x: Float[Array, "N D"]) -> tuple[Float[Array, "n n"], ...]:
         """Return the covariance of the tail."""

@@ -72,16 +72,18 @@ class ProductSpectrum(ScalarSpectrum):
     def _size(self, index: Index) -> int:
         return int(np.prod([factor.multiplicities[i] for factor, i in zip(self.factors, index, strict=True)]))
 
-    @eqx.filter_jit
     def features(self, x: Float[Array, "*N D"]) -> Float[Array, "*N M"]:
         """Evaluate the products, sorted by level."""
-        parts = zip(self.factors, self.space.split(x), strict=True)
-        blocks = [level_blocks(factor.features(part), factor.multiplicities) for factor, part in parts]
-        products = [
-            outer_last_axis([block[i] for block, i in zip(blocks, index, strict=True)])
-            for _, members in self.groups
-            for index in members
-        ]
+        return self.lowest_features(x, len(self.groups))
+
+    @eqx.filter_jit
+    def lowest_features(self, x: Float[Array, "*N D"], num_levels: int) -> Float[Array, "*N m"]:
+        """Evaluate the products of the lowest levels, from the levels of the factors that meet there."""
+        indices = [index for _, members in self.groups[:num_levels] for index in members]
+        counts = (int(count) for count in np.max(indices, axis=0) + 1)
+        triples = zip(self.factors, self.space.split(x), counts, strict=True)
+        blocks = [lowest_blocks(factor, part, count) for factor, part, count in triples]
+        products = [outer_last_axis([block[i] for block, i in zip(blocks, index, strict=True)]) for index in indices]
         return jnp.concatenate(products, axis=-1)
 
     @eqx.filter_jit
@@ -108,6 +110,11 @@ def _nested_kernel(
     one_hot = jnp.eye(size, dtype=weights.dtype)
     terms = [factor.kernel(one_hot[i], x, y) * _nested_kernel(rest, inner, weights) for i, inner in by_first.items()]
     return reduce(jnp.add, terms)
+
+
+def lowest_blocks(spectrum: ScalarSpectrum, x: Float[Array, "*N D"], count: int) -> list[Float[Array, "*N _"]]:
+    """Evaluate the eigenfunctions of each of the lowest levels."""
+    return level_blocks(spectrum.lowest_features(x, count), spectrum.multiplicities[:count])
 
 
 def level_blocks(features: Float[Array, "*s M"], multiplicities: Int[np.ndarray, "K"]) -> list[Float[Array, "*s _"]]:

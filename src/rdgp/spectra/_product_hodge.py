@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 from rdgp.core import check_count, orthogonal_complement, outer_last_axis, register, small_product
 from rdgp.spaces import Product
-from rdgp.spectra._product import Index, group_levels, level_blocks, lowest_sums
+from rdgp.spectra._product import Index, group_levels, level_blocks, lowest_blocks, lowest_sums
 from rdgp.spectra._spectrum import (
     HodgePart,
     HodgeSpectrum,
@@ -188,15 +188,22 @@ class ProductHodgeSpectrum(HodgeSpectrum):
         ]
         return int(np.prod(sizes))
 
-    @eqx.filter_jit
     def features(self, x: Float[Array, "*N D"]) -> Float[Array, "*N D M"]:
         """Evaluate the eigenfields, part after part."""
+        return self.lowest_features(x, 1 + max(own.level for _, sets in self.sets for own in sets))
+
+    @eqx.filter_jit
+    def lowest_features(self, x: Float[Array, "*N D"], num_levels: int) -> Float[Array, "*N D m"]:
+        """Evaluate those of the lowest levels, from the levels of the factors that meet there."""
         points = self.space.split(x)
-        scalars = [
-            level_blocks(scalar.features(p)[..., None, :], scalar.multiplicities)
-            for scalar, p in zip(self.scalars, points, strict=True)
-        ]
-        fields = [_blocks_by_part(field, p) for field, p in zip(self.fields, points, strict=True)]
+        pieces = [piece for _, sets in self.sets for own in sets if own.level < num_levels for piece in own.pieces]
+        terms = [term for piece in pieces for term in piece]
+        scalars, fields = [], []
+        for f, (scalar, field, p) in enumerate(zip(self.scalars, self.fields, points, strict=True)):
+            beside = 1 + max((term.levels[f] for term in terms if term.factor != f), default=0)
+            within = 1 + max((term.levels[f] for term in terms if term.factor == f), default=0)
+            scalars.append([block[..., None, :] for block in lowest_blocks(scalar, p, beside)])
+            fields.append(_blocks_by_part(field, p, within))
 
         def evaluate(piece: Piece) -> Float[Array, "*N D _"]:
             rows = []
@@ -209,16 +216,17 @@ class ProductHodgeSpectrum(HodgeSpectrum):
                 rows.append(term.coefficient * outer_last_axis(blocks))
             return jnp.concatenate(rows, axis=-2)
 
-        pieces = [piece for _, sets in self.sets for own in sets for piece in own.pieces]
         return jnp.concatenate([evaluate(piece) for piece in pieces], axis=-1)
 
 
-def _blocks_by_part(spectrum: HodgeSpectrum, x: Float[Array, "*N D"]) -> dict[str, list[Float[Array, "*N D _"]]]:
-    ends = np.cumsum([part.multiplicities.sum() for part in spectrum.parts])[:-1].tolist()
-    arrays = jnp.split(spectrum.features(x), ends, axis=-1)
-    return {
-        part.name: level_blocks(array, part.multiplicities) for part, array in zip(spectrum.parts, arrays, strict=True)
-    }
+def _blocks_by_part(
+    spectrum: HodgeSpectrum, x: Float[Array, "*N D"], count: int
+) -> dict[str, list[Float[Array, "*N D _"]]]:
+    """Evaluate the eigenfields of each of the lowest levels of each part."""
+    sizes = {part.name: part.multiplicities[part.level < count] for part in spectrum.parts}
+    ends = np.cumsum([own.sum() for own in sizes.values()])[:-1].tolist()
+    arrays = jnp.split(spectrum.lowest_features(x, count), ends, axis=-1)
+    return {name: level_blocks(array, own) for (name, own), array in zip(sizes.items(), arrays, strict=True)}
 
 
 @hodge_parts.register

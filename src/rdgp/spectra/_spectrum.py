@@ -37,6 +37,10 @@ class ScalarSpectrum(eqx.Module):
     def features(self, x: Float[Array, "*N D"]) -> Float[Array, "*N M"]:
         """Evaluate the eigenfunctions, sorted by level."""
 
+    def lowest_features(self, x: Float[Array, "*N D"], num_levels: int) -> Float[Array, "*N m"]:
+        """Evaluate the eigenfunctions of the lowest levels; override it if that is cheaper than all of them."""
+        return self.features(x)[..., self.level_of_feature < num_levels]
+
     @property
     def homogeneous(self) -> bool:
         """Whether the squares of the eigenfunctions of a level add up to a constant."""
@@ -122,6 +126,11 @@ class HodgeSpectrum(eqx.Module):
     @abstractmethod
     def features(self, x: Float[Array, "*N D"]) -> Float[Array, "*N D M"]:
         """Evaluate the eigenfields, part after part, sorted by level within each."""
+
+    def lowest_features(self, x: Float[Array, "*N D"], num_levels: int) -> Float[Array, "*N D m"]:
+        """Evaluate the eigenfields of the lowest levels of each part; override it if that is cheaper than all of them."""
+        level = np.concatenate([part.per_feature(part.level) for part in self.parts])
+        return self.features(x)[..., level < num_levels]
 
     @property
     def isotropic_dim(self) -> int | None:
