@@ -55,7 +55,7 @@ winds: .venv/.dev  ## Compare models of winds at four heights, run by run (needs
 	$(QUIET) $(KEEP_MEMORY) $(BIN)/python -m rdgp_paper.benchmarks.winds --folder docs
 
 clean:  ## Remove the environment and caches
-	rm -rf .venv .mypy_cache .ruff_cache .hypothesis "$(PROGRAMS)" $(OUTPUT)
+	rm -rf .venv .mypy_cache .ruff_cache .hypothesis "$(PROGRAMS)" demo-output
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

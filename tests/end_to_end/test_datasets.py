@@ -141,6 +141,16 @@ def test_tables_are_filtered_by_level_and_time(tmp_path: Path) -> None:
     assert len(read_observations(tmp_path / "table.csv", "t", level=500).latlon) == 3
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".tsv"])
+def test_separators_at_the_end_of_rows_shift_no_column(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"table{suffix}"
+    text = "lat,lon,t # header\n10,20,280,\n-30,40,290,\n"
+    path.write_text(text.replace(",", "\t") if suffix == ".tsv" else text)
+    data = read_observations(path, "t")
+    np.testing.assert_array_equal(data.latlon, [[10.0, 20.0], [-30.0, 40.0]])
+    np.testing.assert_array_equal(data.values, [[280.0], [290.0]])
+
+
 def test_columns_named_like_coordinates_can_be_observed(tmp_path: Path) -> None:
     path = tmp_path / "stations.csv"
     path.write_text("lat,lon,t,z,pressure,month\n1,2,280,30,1000,7\n3,4,290,40,1010,8\n")

@@ -110,6 +110,8 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         "damaged.nc": (b"\x89HDF\r\n\x1a\n" + b"x" * 100, "it cannot be read as NetCDF"),
         "classic.nc": (b"CDF\x01" + b"x" * 100, "it cannot be read as NetCDF"),
         "empty.csv": (b"", "the table cannot be read"),
+        "more.csv": (b"lat,lon,u\n1,2,3,4\n5,6,7,8\n", "rows have more fields than the header"),
+        "late.csv": (b"lat,lon,u\n1,2,3,\n5,6,7,8\n", "rows have more fields than the header"),
         "wrong.parquet": (b"hello", "it is not a Parquet file"),
         "nolat.csv": (b"a,b\n1,2\n", "no latitude found"),
         "radians.csv": (b"lat_rad,lon,u\n1,2,3\n", "lat_rad is in radians"),

@@ -10,6 +10,8 @@ from rdgp import Sphere, deep_gp, fit, metrics
 from rdgp.bayesopt import Study
 from rdgp.estimators import SphereRegressor, load_estimator
 from rdgp.inference import PrecisionWarning
+from rdgp.spectra import hodge_parts, hodge_spectrum, scalar_spectrum
+from tests.cases import SpectrumCase, points, spectra
 
 SPACE = Sphere(2)
 TINY = {"layers": 1, "output_levels": 10, "steps": 3, "random_state": 0}
@@ -54,6 +56,31 @@ def test_fit_warns_of_noise_below_single_precision() -> None:
     x = np.asarray(SPACE.random(60, key=jax.random.key(0)), np.float32)
     with jax.enable_x64(False), pytest.warns(PrecisionWarning, match="too little for single precision"):
         fit(deep_gp(SPACE, 1, output_levels=8), x, x[:, 0], key=jax.random.key(0), steps=1, progress=False)
+
+
+@spectra
+def test_spectra_follow_the_precision_of_the_process(case: SpectrumCase) -> None:
+    scalar = scalar_spectrum(case.space, case.levels)
+    hodge = hodge_spectrum(case.space, 2, hodge_parts(case.space))
+    for double in (False, True, False, True):
+        with jax.enable_x64(double):
+            x = points(case.space, 0, dtype=np.float64 if double else np.float32)
+            functions, fields = scalar.features(x), hodge.features(x)
+        assert functions.dtype == fields.dtype == x.dtype
+        tolerance = 1e-12 if double else 1e-5  # levels are whole, so squares add up to the number of features
+        np.testing.assert_allclose((functions**2).sum(-1), scalar.num_features, rtol=tolerance)
+        np.testing.assert_allclose((fields**2).sum((1, 2)), hodge.num_features, rtol=tolerance)
+
+
+def test_deep_fits_follow_the_precision_of_the_process() -> None:
+    for double in (False, True, False, True):
+        with jax.enable_x64(double):
+            x = points(SPACE, 0, n=30, dtype=np.float64 if double else np.float32)
+            y = x[:, 0] + 0.2 * jax.random.normal(jax.random.key(0), (30,), x.dtype)
+            model = fit(deep_gp(SPACE, 2, output_levels=5), x, y, key=jax.random.key(1), steps=2, progress=False).model
+            mean = model.predict(x, key=jax.random.key(2)).mean
+        assert mean.dtype == x.dtype
+        assert np.corrcoef(mean, y)[0, 1] > 0.8
 
 
 def test_studies_do_not_depend_on_the_precision_of_the_process() -> None:

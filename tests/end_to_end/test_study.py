@@ -1,7 +1,10 @@
 """Studies: ask and tell in any order, failures, files, and what a second process sees."""
 
+import errno
+import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -76,9 +79,18 @@ def test_prediction_is_in_units_of_y(study: Study) -> None:
     law = study.predict(points)
     values = np.array([trial.y for trial in study.trials])
     np.testing.assert_allclose(law.mean, values, atol=0.1)
-    assert np.all(law.variance >= 0.0)
     assert study.best("posterior").y < 0.1
-    assert np.all(np.isfinite(study.acquisition_at(points)))
+    other = Study(SPACE, direction="maximize", surrogate="shallow", seed=3)
+    other._trials = [replace(trial, y=500.0 - 1000.0 * trial.y) for trial in study.trials]
+    other._memory = study._memory.copy()
+    scaled = other.predict(points)
+    np.testing.assert_allclose(scaled.mean, 500.0 - 1000.0 * law.mean, rtol=1e-6)
+    np.testing.assert_allclose(scaled.variance, 1e6 * law.variance, rtol=1e-4)
+
+
+def test_the_acquisition_is_highest_where_the_best_values_are(study: Study) -> None:
+    anywhere = np.asarray(SPACE.random(23, key=jax.random.key(2)))
+    assert np.argmax(study.acquisition_at([*anywhere, GOAL])) == 23
 
 
 def test_a_loaded_study_goes_on_as_if_never_interrupted(tmp_path: Path) -> None:
@@ -185,6 +197,43 @@ def test_a_killed_process_loses_at_most_the_trial_in_flight(tmp_path: Path) -> N
     study = Study.load(path)  # the dead process holds no lock
     assert [trial.state for trial in study.trials] == ["done", "done", "done", "pending"]
     assert not list(tmp_path.glob("*.tmp"))
+
+
+def test_a_write_that_fails_leaves_the_study_as_its_file_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    path, whole = tmp_path / "study.json", Study(SPACE, surrogate="shallow", seed=6, num_initial=3).run(cone, 6)
+    study = Study(SPACE, surrogate="shallow", seed=6, num_initial=3, path=path).run(cone, 4)
+    pending, written = study.ask(), path.read_text()
+    for attempt in (lambda: study.tell(pending, 1.0), lambda: study.tell(GOAL, 2.0), lambda: study.ask(2)):
+        fits = dict(study._memory.content)
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", full)
+            with pytest.raises(OSError, match="no space left"):
+                attempt()
+        assert path.read_text() == written
+        assert [trial.state for trial in study.trials] == ["done"] * 4 + ["pending"]
+        assert study._memory.content == fits
+    study.tell(pending, cone(pending.x))
+    study.run(cone, 1)
+    for same in (study, Study.load(path, read_only=True)):
+        assert [trial.y for trial in same.trials] == [trial.y for trial in whole.trials]
+
+
+def test_an_error_of_a_run_carries_the_value_that_was_not_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = Study(SPACE, path=tmp_path / "study.json", **RANDOM)
+
+    def evaluate(_: np.ndarray) -> float:
+        monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError("no space left")))
+        return 1.25
+
+    with pytest.raises(OSError, match="no space left") as caught:
+        study.run(evaluate, 1)
+    assert caught.value.__notes__ == ["trial 0 is pending, its value is 1.25; tell it once this is mended"]
+    monkeypatch.undo()
+    study.tell(study.trials[0], 1.25)
+    assert Study.load(tmp_path / "study.json", read_only=True).best().y == 1.25
 
 
 def test_counts_may_be_integers_of_numpy(tmp_path: Path) -> None:

@@ -131,6 +131,9 @@ def test_damaged_newer_and_foreign_files_are_refused_and_left_alone(tmp_path: Pa
         "not a study": json.dumps({"a": 1}),
         "unknown space": json.dumps({**content, "space": {"type": "Klein"}}),
         "trial 0 has no proper state": json.dumps({**content, "trials": [{**content["trials"][0], "y": None}]}),
+        "trial 0 has no proper point": json.dumps({**content, "trials": [{**content["trials"][0], "x": [1.0]}]}),
+        "y must be one number": json.dumps({**content, "trials": [{**content["trials"][0], "noise_variance": "1"}]}),
+        "fit 'local' has no proper": json.dumps({**content, "fits": {"local": {"observations": 3, "parameters": 1}}}),
         "content is damaged": json.dumps({key: value for key, value in content.items() if key != "trials"}),
     }
     for match, text in broken.items():
@@ -139,6 +142,29 @@ def test_damaged_newer_and_foreign_files_are_refused_and_left_alone(tmp_path: Pa
         assert path.read_text() == text
     path.write_text(good)
     assert Study.load(path).best().y == 1.0
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "match"),
+    [
+        ("path", "elsewhere.json", "its settings must be acquisition, direction, "),
+        ("seed", None, "seed must be a whole number of at least 0, got None"),
+        ("seed", "3", "seed must be a whole number of at least 0, got '3'"),
+        ("num_initial", 2.5, "num_initial must be a whole number of at least 2, got 2.5"),
+        ("direction", ["minimize"], "direction must be one of minimize, maximize, got"),
+        ("layers", True, "layers must be a whole number of at least 2, got True"),
+    ],
+)
+def test_settings_of_a_file_are_only_those_of_a_study(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: object, match: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Study(SPACE, **RANDOM).save("study.json")
+    content = json.loads(Path("study.json").read_text())
+    content["settings"][name] = value
+    Path("study.json").write_text(json.dumps(content))
+    refused(f"cannot load study.json: its content is damaged .{match}", lambda: Study.load("study.json"))
+    assert {path.name for path in tmp_path.iterdir()} <= {"study.json", ".study.json.lock"}
 
 
 def test_files_that_are_not_there_or_should_not_be(tmp_path: Path) -> None:

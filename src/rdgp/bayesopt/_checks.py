@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from rdgp.bayesopt._inner import has_walls
 from rdgp.bayesopt._options import AcquisitionName, FieldName, InducingName, PresetName, SurrogateName
-from rdgp.core import Numbers, check_count, compiled, in_double
+from rdgp.core import Numbers, check_count, check_unmasked, compiled, in_double
 from rdgp.spaces import Space
 
 _NAMES = {
@@ -21,6 +21,7 @@ _NAMES = {
     "inducing": (None, *get_args(InducingName)),
 }
 _COUNTS = {"num_initial": 2, "seed": 0, "switch_at": 2, "layers": 2}  # and the least of each
+_OPTIONAL = ("switch_at", "layers")  # counts that may be None
 _CLOSE = 1e-4  # how far off a space a point may be told, whose digits somebody rounded
 
 
@@ -29,7 +30,7 @@ def check_settings(space: Space, settings: Mapping[str, Any]) -> dict[str, Any]:
     for name, known in _NAMES.items():
         if settings[name] not in known:
             raise ValueError(f"{name} must be one of {', '.join(map(str, known))}, got {settings[name]!r}")
-    counts = {name: least for name, least in _COUNTS.items() if settings[name] is not None}
+    counts = {name: least for name, least in _COUNTS.items() if settings[name] is not None or name not in _OPTIONAL}
     counted = {**settings, **{name: check_count(settings[name], name, least) for name, least in counts.items()}}
     if settings["surrogate"] == "deep" and has_walls(space):
         raise ValueError(f'surrogate="deep" needs a space without walls, got {space}; use surrogate="shallow"')
@@ -39,6 +40,14 @@ def check_settings(space: Space, settings: Mapping[str, Any]) -> dict[str, Any]:
             'and not preset="materngabo"; leave it out'
         )
     return counted
+
+
+def check_stored_settings(space: Space, settings: Any) -> dict[str, Any]:
+    """Return the settings that a file holds, or raise unless they are those of a study and nothing else."""
+    names = {*_NAMES, *_COUNTS}
+    if not isinstance(settings, dict) or set(settings) != names:
+        raise ValueError(f"its settings must be {', '.join(sorted(names))}")
+    return check_settings(space, settings)
 
 
 def named_surrogate(settings: Mapping[str, Any]) -> SurrogateName:
@@ -74,6 +83,7 @@ def check_noise(noise_variance: Numbers | None) -> float | None:
 @in_double
 def check_point(space: Space, x: Numbers) -> Float[np.ndarray, "D"]:
     """Return one point of a space, the nearest if its digits were rounded, or raise an error that offers that one."""
+    check_unmasked(x, "a point")
     try:
         point = np.asarray(x, dtype=float)
     except (TypeError, ValueError):

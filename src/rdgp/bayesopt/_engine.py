@@ -79,6 +79,10 @@ class Memory:
     def __init__(self, content: dict[str, Any] | None = None) -> None:
         self.content: dict[str, Any] = {} if content is None else content
 
+    def copy(self) -> "Memory":
+        """Return a memory of the same fits that goes its own way."""
+        return Memory(dict(self.content))
+
     def start(self, name: str, size: int) -> Float[Array, "P"] | None:
         """Return the parameters of the last fit, if there is one of the right size."""
         held = self.content.get(name)

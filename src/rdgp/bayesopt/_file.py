@@ -10,7 +10,9 @@ from typing import Any, TextIO
 import numpy as np
 
 import rdgp
+from rdgp.bayesopt._checks import check_noise
 from rdgp.bayesopt._trial import Trial
+from rdgp.core import check_count
 from rdgp.io._file import write_atomically
 from rdgp.spaces import Box, Product, Rotations, Space, Sphere, Torus
 
@@ -66,7 +68,19 @@ def trial_from_json(described: Mapping[str, Any], number: int, dim: int) -> Tria
         raise ValueError(f"trial {number} has no proper point or number")
     if state not in _STATES or origin not in _ORIGINS or valued != (state == "done"):
         raise ValueError(f"trial {number} has no proper state and value")
-    return Trial(number, x, float(y) if valued else None, state, described["noise_variance"], origin)
+    return Trial(number, x, float(y) if valued else None, state, check_noise(described["noise_variance"]), origin)
+
+
+def fits_from_json(described: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of fits by name, or raise if they make no sense."""
+    return {name: _fit_from_json(name, held) for name, held in described.items()}
+
+
+def _fit_from_json(name: str, held: Mapping[str, Any]) -> dict[str, Any]:
+    parameters = np.asarray(held["parameters"], dtype=float)
+    if parameters.ndim != 1 or not np.all(np.isfinite(parameters)):
+        raise ValueError(f"fit {name!r} has no proper parameters")
+    return {"observations": check_count(held["observations"], "observations", 0), "parameters": parameters.tolist()}
 
 
 def write_study(path: Path, content: Mapping[str, Any]) -> None:

@@ -11,11 +11,19 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
-from rdgp.bayesopt._checks import check_noise, check_point, check_settings, check_value, named_surrogate
+from rdgp.bayesopt._checks import (
+    check_noise,
+    check_point,
+    check_settings,
+    check_stored_settings,
+    check_value,
+    named_surrogate,
+)
 from rdgp.bayesopt._engine import Engine, Fit, Memory, acquisition_at
 from rdgp.bayesopt._file import (
     Lock,
     check_new,
+    fits_from_json,
     read_study,
     space_from_json,
     space_to_json,
@@ -107,7 +115,7 @@ class Study:
             lock.release()
             raise
         self._path, self._lock = path, lock
-        self._write()
+        self._adopt(self._trials, self._memory)
 
     @property
     def trials(self) -> tuple[Trial, ...]:
@@ -124,15 +132,13 @@ class Study:
     def ask(self, n: int | None = None) -> Trial | list[Trial]:
         """Return the next point to evaluate, or a list of n; those that are pending are taken into account."""
         count = 1 if n is None else check_count(n, "n")
-        asked = []
-        for _ in range(count):
-            number = len(self._trials)
-            point, origin = self._turns.next_point(self._trials, self._memory, self._key(number))
+        trials, memory = list(self._trials), self._memory.copy()
+        for number in range(len(trials), len(trials) + count):
+            point, origin = self._turns.next_point(trials, memory, self._key(number))
             x = np.asarray(self.space.nearest(self._inner.outward(point)), float)
-            asked.append(Trial(number, x, origin=origin))
-            self._trials.append(asked[-1])
-        self._write()
-        return asked[0] if n is None else asked
+            trials.append(Trial(number, x, origin=origin))
+        self._adopt(trials, memory)
+        return trials[-1] if n is None else trials[-count:]
 
     def tell(
         self,
@@ -147,15 +153,15 @@ class Study:
             raise ValueError("tell needs a value y, or failed=True")
         value = None if failed else check_value(y)
         noise = check_noise(noise_variance)
-        number = self._number_of(trial)
+        number, trials = self._number_of(trial), list(self._trials)
         if number is None:
             x = check_point(self.space, trial)  # type: ignore[arg-type]
-            number = len(self._trials)
-            self._trials.append(Trial(number, x))
+            number = len(trials)
+            trials.append(Trial(number, x))
         state: Literal["done", "failed"] = "failed" if value is None else "done"
-        self._trials[number] = replace(self._trials[number], y=value, state=state, noise_variance=noise)
-        self._write()
-        return self._trials[number]
+        trials[number] = replace(trials[number], y=value, state=state, noise_variance=noise)
+        self._adopt(trials, self._memory)
+        return trials[number]
 
     def _number_of(self, trial: Trial | Numbers) -> int | None:
         """Return the number of a trial of this study, None for a bare point."""
@@ -189,11 +195,19 @@ class Study:
             except catch:
                 told = self.tell(trial, failed=True)
             else:
-                told = self.tell(trial, value)
+                told = self._tell_or_note(trial, value)
             stops = [callback(self, told) for callback in callbacks]
             if any(stops):
                 break
         return self
+
+    def _tell_or_note(self, trial: Trial, value: float) -> Trial:
+        """Tell a value; an error that keeps it from being told carries it."""
+        try:
+            return self.tell(trial, value)
+        except Exception as error:
+            error.add_note(f"trial {trial.number} is pending, its value is {value!r}; tell it once this is mended")
+            raise
 
     @in_double
     def best(self, by: Literal["observation", "posterior"] = "observation") -> Trial:
@@ -246,7 +260,7 @@ class Study:
 
     def save(self, path: str | Path) -> None:
         """Write a copy of the study to a file."""
-        write_study(Path(path), self._content())
+        self._write(Path(path), self._trials, self._memory)
 
     @classmethod
     def load(cls, path: str | Path, *, read_only: bool = False) -> "Study":
@@ -257,10 +271,10 @@ class Study:
         content = read_study(path)
         try:
             space = space_from_json(content["space"])
-            study = cls(space, **content["settings"])
+            study = cls(space, **check_stored_settings(space, content["settings"]))
             rows = enumerate(content["trials"])
             study._trials = [trial_from_json(row, i, space.ambient_dim) for i, row in rows]
-            study._memory = Memory(dict(content["fits"]))
+            study._memory = Memory(fits_from_json(content["fits"]))
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             if lock is not None:
                 lock.release()
@@ -274,17 +288,20 @@ class Study:
             self._lock.release()
         self._path = self._lock = None
 
-    def _content(self) -> dict[str, Any]:
-        return {
+    def _adopt(self, trials: list[Trial], memory: Memory) -> None:
+        """Write trials and memory, then make them the study's: a write that fails leaves it as the file is."""
+        if self._path is not None:
+            self._write(self._path, trials, memory)
+        self._trials, self._memory = trials, memory
+
+    def _write(self, path: Path, trials: list[Trial], memory: Memory) -> None:
+        content = {
             "space": space_to_json(self.space),
             "settings": self._settings,
-            "fits": self._memory.content,
-            "trials": [trial_to_json(trial) for trial in self._trials],
+            "fits": memory.content,
+            "trials": [trial_to_json(trial) for trial in trials],
         }
-
-    def _write(self) -> None:
-        if self._path is not None:
-            write_study(self._path, self._content())
+        write_study(path, content)
 
     def _key(self, number: int) -> PRNGKeyArray:
         return jax.random.fold_in(jax.random.key(self._settings["seed"]), number)
@@ -292,6 +309,6 @@ class Study:
     def _fit(self) -> Fit:
         """Return the surrogate given all data, without leaving a trace in what later fits start from."""
         self._done()
-        memory, key = Memory(dict(self._memory.content)), self._key(len(self._trials))
+        memory, key = self._memory.copy(), self._key(len(self._trials))
         deep = self._turns.is_deep(self._trials, memory, key)
         return self._engine.fit(self._turns.data(self._trials), memory, key, deep=deep, whole=True)

@@ -1,5 +1,6 @@
 """`rdgp demo`: real winds along a satellite track, a shallow and a deep model, numbers and pictures."""
 
+import itertools
 import sys
 import time
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from rdgp.cli._options import Debug, Force, Json, Seed
-from rdgp.cli._output import print_table, tell, write_dataset
+from rdgp.cli._output import OutputFile, print_table, tell, write_dataset
 
 if TYPE_CHECKING:
     import xarray
@@ -56,7 +57,7 @@ def demo(
         f"{name}, {count} layer{'s'[: count > 1]}": _train(split, plan, count, seed)
         for name, count in plan.layers.items()
     }
-    rows = _draw(wind, split, models, plan, output)
+    rows, output = _draw(wind, split, models, plan, output, force)
     seconds = time.monotonic() - start
     if not as_json:
         print_table(rows, f"July surface winds; scores in units of the mean speed {_scale(models):.3g} m/s")
@@ -68,11 +69,25 @@ def demo(
 def _check_folder(folder: Path, force: bool) -> None:
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file; choose the name of a folder")
-    there = [name for name in FILES if (folder / name).exists()]
+    there = _there(folder)
     if there and not force:
         raise ValueError(f"{folder / there[0]} is there already; choose another folder or pass --force")
     if not folder.absolute().parent.is_dir():
         raise ValueError(f"cannot write to {folder}: there is no folder {folder.parent}; create it first")
+
+
+def _there(folder: Path) -> list[str]:
+    return [name for name in FILES if (folder / name).exists()]
+
+
+def _free(folder: Path, force: bool) -> Path:
+    """Return the folder, or another beside it if somebody has put such files there meanwhile."""
+    if force or not _there(folder):
+        return folder
+    names = (folder.absolute().with_name(f"{folder.absolute().name}-{i}") for i in itertools.count(1))
+    other = next(name for name in names if not name.exists())
+    _say(f"{folder} was filled meanwhile and is left as it is; the result is in {other}")
+    return other
 
 
 def _say(text: str) -> None:
@@ -121,8 +136,9 @@ def _draw(
     models: dict[str, "rdgp.estimators.DeepRegressor"],
     plan: Plan,
     folder: Path,
-) -> list[dict[str, Any]]:
-    """Write all files and return the rows of the table."""
+    force: bool,
+) -> tuple[list[dict[str, Any]], Path]:
+    """Write all files and return the rows of the table and the folder of the files."""
     from rdgp import geo
     from rdgp.cli._pictures import report_content, save_figure
     from rdgp.plotting import draw_globe, draw_map, write_report
@@ -135,9 +151,12 @@ def _draw(
     content = report_content(title, models, deep, prediction, split.test)
     shown: dict[str, Any] = {"observations": split.train, "title": title}
     flat, globe = draw_map(prediction, **shown), draw_globe(prediction, view=(35.0, -40.0), **shown)
+    folder = _free(folder, force)
     folder.mkdir(exist_ok=True)
-    save_figure(flat, folder / "map.png")
-    save_figure(globe, folder / "globe.png")
-    write_dataset(prediction, folder / "prediction.nc")
-    write_report(folder / "report.html", content._replace(truth=truth))
-    return [dict(row) for row in content.metrics]
+    files = {name: OutputFile(folder / name, force) for name in FILES}
+    save_figure(flat, files["map.png"])
+    save_figure(globe, files["globe.png"])
+    write_dataset(prediction, files["prediction.nc"])
+    with files["report.html"].writing() as temporary:
+        write_report(temporary, content._replace(truth=truth))
+    return [dict(row) for row in content.metrics], folder

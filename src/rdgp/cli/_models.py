@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,10 +46,14 @@ def latlon(dataset: "xarray.Dataset") -> "numpy.ndarray":
 
 def read_model(path: Path) -> "rdgp.estimators.DeepRegressor":
     """Return the estimator in a file, or raise unless it knows latitude and longitude."""
+    import jax
+
     from rdgp import DeepGP, load
     from rdgp.estimators import SphereRegressor, load_estimator
+    from rdgp.io import needs_double
 
-    model = load(path)
+    with jax.enable_x64(True) if needs_double(path) else nullcontext():
+        model = load(path)
     if isinstance(model, DeepGP):
         raise ValueError(
             f"{path} holds a bare model on {model.space}, which knows no latitude, longitude and units; "

@@ -1,45 +1,94 @@
 """Files that appear whole or not at all, and what is printed."""
 
+import itertools
 import json
 import os
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import xarray
 
 
-def check_output(path: Path, force: bool, endings: Sequence[str] = ()) -> None:
-    """Raise before any work is done if a file cannot or must not be written."""
+class OutputFile(NamedTuple):
+    """A file to write: over what is there if that is meant, else under another name if somebody made it meanwhile."""
+
+    path: Path
+    force: bool = False
+    replaced: tuple[int, ...] | None = None  # identity of the one file that may be written over without force
+
+    @contextmanager
+    def writing(self) -> Iterator[Path]:
+        """Give a temporary name with the same ending, which becomes the file only if nothing goes wrong."""
+        target = Path(os.path.realpath(self.path))
+        temporary = target.with_name(f".rdgp-{secrets.token_hex(8)}{target.suffix}")
+        try:
+            yield temporary
+            if self.force or (self.replaced is not None and _identity(target) == self.replaced):
+                os.replace(temporary, target)
+            elif not _appeared(temporary, target):
+                others = (target.with_name(f"{target.stem}-{i}{target.suffix}") for i in itertools.count(1))
+                other = next(name for name in others if _appeared(temporary, name))
+                raise ValueError(f"{self.path} was made meanwhile and is left as it is; the result is in {other}")
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def _identity(path: Path) -> tuple[int, ...] | None:
+    """Return what changes when a file is written or replaced, None if there is none."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _appeared(temporary: Path, target: Path) -> bool:
+    """Give a finished file its name unless the name is taken; tell whether it was free."""
+    try:
+        os.link(temporary, target)
+    except FileExistsError:
+        return False
+    except OSError:  # a file system without links
+        if target.exists():
+            return False
+        os.replace(temporary, target)
+    return True
+
+
+def check_output(
+    path: Path, force: bool, endings: Sequence[str] = (), inputs: Sequence[Path | None] = (), *, replace: bool = False
+) -> OutputFile:
+    """Return a file to write, or raise before any work is done if it cannot or must not be written.
+
+    `inputs` are never written over, whatever `force` says; `replace` allows the file that is there, and only that one.
+    """
     if endings and path.suffix.lower() not in endings:
         raise ValueError(f"{path} must end in {' or '.join(endings)}; choose another name")
     if path.is_dir():
         raise ValueError(f"{path} is a folder; add the name of a file")
     if not path.parent.is_dir():
         raise ValueError(f"cannot write {path}: there is no folder {path.parent}; create it first")
-    if path.exists() and not force:
+    for own in inputs:
+        if own is not None and _is_same(path, own):
+            raise ValueError(f"{path} is also an input, {own}; choose another name")
+    if path.exists() and not (force or replace):
         raise ValueError(f"{path} is there already; choose another name or pass --force")
+    return OutputFile(path, force, _identity(path) if replace else None)
 
 
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """Give a temporary name with the same ending, which becomes the file only if nothing goes wrong."""
-    target = Path(os.path.realpath(path))
-    temporary = target.with_name(f".rdgp-{secrets.token_hex(8)}{target.suffix}")
-    try:
-        yield temporary
-        os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
+def _is_same(path: Path, other: Path) -> bool:
+    alike = path.exists() and other.exists() and path.samefile(other)
+    return alike or os.path.realpath(path) == os.path.realpath(other)
 
 
-def write_dataset(dataset: "xarray.Dataset", path: Path) -> None:
+def write_dataset(dataset: "xarray.Dataset", output: OutputFile) -> None:
     """Write a dataset as NetCDF, or as a table if the name ends in .csv."""
-    with replacing(path) as temporary:
-        if path.suffix.lower() == ".csv":
+    with output.writing() as temporary:
+        if temporary.suffix.lower() == ".csv":
             _as_table(dataset).to_csv(temporary, index=False, float_format="%.10g")
         else:
             dataset.to_netcdf(temporary, engine="h5netcdf")

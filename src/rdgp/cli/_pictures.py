@@ -7,7 +7,7 @@ import typer
 
 from rdgp.cli._models import latlon, observed, read_model, read_places, read_test
 from rdgp.cli._options import Debug, Force, Json, Level, Model, Output, Time, as_names, as_numbers, as_time
-from rdgp.cli._output import check_output, replacing, tell
+from rdgp.cli._output import OutputFile, check_output, tell
 
 if TYPE_CHECKING:
     import numpy
@@ -36,7 +36,7 @@ def plot(
     debug: Debug = False,
 ) -> None:
     """Draw a map or a globe: arrows of the mean, color of the uncertainty."""
-    check_output(output, force, PICTURES)
+    target = check_output(output, force, PICTURES, [prediction, truth, observations])
     where = as_numbers(view, "--view")
     if where and (len(where) != 2 or not globe):
         raise ValueError(f"--view must be latitude,longitude and needs --globe, got {view!r}")
@@ -49,7 +49,7 @@ def plot(
     from rdgp.plotting import draw_globe, draw_map
 
     figure = draw_globe(shown, view=(where[0], where[1]) if where else None, **options) if globe else None
-    save_figure(figure or draw_map(shown, **options), output)
+    save_figure(figure or draw_map(shown, **options), target)
     tell(str(output), {"output": output}, as_json)
 
 
@@ -63,9 +63,9 @@ def _one_map(path: Path, level: str | None, when: str | int | None) -> Any:
         return dataset if level is None and when is None else select(dataset, level=level, time=when).squeeze()
 
 
-def save_figure(figure: Any, path: Path) -> None:
+def save_figure(figure: Any, output: OutputFile) -> None:
     """Write a picture whole or not at all."""
-    with replacing(path) as temporary:
+    with output.writing() as temporary:
         figure.savefig(temporary, dpi=150)
 
 
@@ -87,8 +87,8 @@ def report(
     debug: Debug = False,
 ) -> None:
     """Write a report: one HTML file with a globe to turn, scores, calibration and what the layers do."""
-    check_output(output, force, (".html", ".htm"))
     paths = [model, *(compare or [])]
+    target = check_output(output, force, (".html", ".htm"), [*paths, test])
     alike = len({path.stem for path in paths}) < len(paths)
     models = {str(path) if alike else path.stem: read_model(path) for path in paths}
     chosen = next(iter(models.values()))
@@ -100,7 +100,8 @@ def report(
     prediction = geo.predict(chosen, grid)
     heading = title or f"{', '.join(chosen.fitted_.names)}: posterior mean and uncertainty"
     content = report_content(heading, models, chosen, prediction, found)
-    write_report(output, content)
+    with target.writing() as temporary:
+        write_report(temporary, content)
     tell(f"{output}: {observed(chosen)}", {"output": output, "scores": list(content.metrics)}, as_json)
 
 

@@ -26,7 +26,7 @@ def predict(
     debug: Debug = False,
 ) -> None:
     """Predict on a grid or at places: mean and standard deviation, on request samples and quantiles."""
-    check_output(output, force, (".nc", ".csv"))
+    target = check_output(output, force, (".nc", ".csv"), [model, points])
     if (grid is None) == (points is None):
         raise ValueError("pass either --grid, such as --grid 2deg, or a file of places")
     asked = as_numbers(quantiles, "--quantiles")
@@ -36,7 +36,7 @@ def predict(
     estimator.progress = True
     places = grid if points is None else read_places(points)
     result = geo.predict(estimator, places, samples=samples, quantiles=asked, seed=seed)
-    write_dataset(result, output)
+    write_dataset(result, target)
     shape = " x ".join(str(size) for size in result[estimator.fitted_.names[0]].shape)
     facts = {"output": output, "shape": list(result[estimator.fitted_.names[0]].shape), "variables": list(result)}
     tell(f"{output}: {', '.join(map(str, result))} at {shape} places", facts, as_json)

@@ -33,17 +33,18 @@ def score(estimator: "rdgp.estimators.DeepRegressor", test: "rdgp.datasets.Obser
 
     scaled = (test.values - estimator.offset_) / estimator.scale_
     values = scaled if estimator.fitted_.targets.ndim == 2 else scaled[:, 0]
-    law = estimator.predict_law(test.latlon, scaled=True)
-    relative = {
-        "nlpd": metrics.nlpd(law, values),
-        "mse": metrics.mse(law, values),
-        "crps": float(np.mean(metrics.crps(law, values))),
-        "energy_score": _energy_score(law, values, jax.random.key(0)),
-        "coverage": float(np.mean(metrics.coverage(law, values, COVERAGE_LEVEL))),
-    }
     levels = np.linspace(0.05, 0.95, 19)
-    shares = np.asarray(metrics.calibration_curve(law, values, levels)).reshape(levels.size, -1).mean(axis=-1)
-    curve = Calibration(levels, shares, np.asarray(metrics.pit(law, values)).ravel())
+    with estimator.precision():
+        law = estimator.predict_law(test.latlon, scaled=True)
+        relative = {
+            "nlpd": metrics.nlpd(law, values),
+            "mse": metrics.mse(law, values),
+            "crps": float(np.mean(metrics.crps(law, values))),
+            "energy_score": _energy_score(law, values, jax.random.key(0)),
+            "coverage": float(np.mean(metrics.coverage(law, values, COVERAGE_LEVEL))),
+        }
+        shares = np.asarray(metrics.calibration_curve(law, values, levels)).reshape(levels.size, -1).mean(axis=-1)
+        curve = Calibration(levels, shares, np.asarray(metrics.pit(law, values)).ravel())
     return Scores(relative, _in_units_of_data(relative, estimator), curve)
 
 

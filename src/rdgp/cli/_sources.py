@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rdgp.cli._options import Debug, Force, Json, Level, Output, Time, as_names, as_numbers, as_time
-from rdgp.cli._output import check_output, replacing, tell, write_dataset
+from rdgp.cli._output import check_output, tell, write_dataset
 
 if TYPE_CHECKING:
     import xarray
@@ -33,27 +33,28 @@ def track(
 ) -> None:
     """Write the ground track of a satellite, minute by minute, or the cells of a gridded file under it."""
     endings = (".csv",) if data is None else (".nc", ".csv")
-    check_output(output, force, endings)
+    inputs = [data, Path(tle)]
+    target, elsewhere = check_output(output, force, endings, inputs), None
     if test is not None:
-        check_output(test, force, endings)
-        if data is None or test == output:
+        if data is None:
             raise ValueError("--test needs --data and a file of its own")
+        elsewhere = check_output(test, force, endings, [*inputs, output])
     from rdgp.datasets import VALID_START, along_track, ground_track, load_tle, read_dataset, write_track
 
     elements = load_tle(tle) if tle == "aeolus" and not Path(tle).is_file() else tle
     path = ground_track(elements, start or VALID_START, hours)
     if data is None:
-        with replacing(output) as temporary:
+        with target.writing() as temporary:
             write_track(path, temporary)
         tell(f"{output}: {len(path.time):,} minutes", _facts(output, path), as_json)
         return
     names = as_names(variables)
     split = along_track(read_dataset(data, names, level=level, time=as_time(time)), path, names)
-    write_dataset(_as_dataset(split.train), output)
+    write_dataset(_as_dataset(split.train), target)
     text, facts = f"{output}: {len(split.train.latlon):,} cells", _facts(output, path)
     facts |= {"cells": len(split.train.latlon)}
-    if test is not None:
-        write_dataset(_as_dataset(split.test), test)
+    if elsewhere is not None:
+        write_dataset(_as_dataset(split.test), elsewhere)
         text, facts = (
             f"{text}\n{test}: {len(split.test.latlon):,} cells",
             {**facts, "test_cells": len(split.test.latlon)},
@@ -87,11 +88,12 @@ def era5(
     debug: Debug = False,
 ) -> None:
     """Download monthly mean winds of ERA5; needs an account of the Climate Data Store (docs/data.md)."""
-    check_output(output, force, (".nc",))
+    target = check_output(output, force, (".nc",))
     from rdgp.datasets import download_era5
 
     asked = [int(level) if level.is_integer() else level for level in as_numbers(levels, "--levels")]
-    download_era5(year, asked, output, overwrite=force)  # type: ignore[arg-type]  # it refuses what is not whole
+    with target.writing() as temporary:
+        download_era5(year, asked, temporary)  # type: ignore[arg-type]  # it refuses what is not whole
     tell(f"{output}: ERA5 {year}, {', '.join(map(str, asked))} hPa", {"output": output, "year": year}, as_json)
 
 
@@ -104,14 +106,14 @@ def uci(
     debug: Debug = False,
 ) -> None:
     """Download a table of the UCI collection, checked by its checksum, and write it as CSV: inputs, then the target."""
-    check_output(output, force, (".csv",))
+    target = check_output(output, force, (".csv",))
     import numpy as np
 
     from rdgp.datasets import load_uci
 
     x, y = load_uci(name)
     header = ",".join([*(f"x{i + 1}" for i in range(x.shape[1])), "y"])
-    with replacing(output) as temporary:
+    with target.writing() as temporary:
         np.savetxt(temporary, np.column_stack([x, y]), fmt="%.17g", delimiter=",", header=header, comments="")
     text = f"{output}: {name}, {x.shape[0]} rows of {x.shape[1]} inputs and a target"
     tell(text, {"output": output, "rows": x.shape[0], "inputs": x.shape[1]}, as_json)
@@ -127,10 +129,10 @@ def sample(
     debug: Debug = False,
 ) -> None:
     """Write the real winds that come along: monthly means on a grid of 2.5 degrees."""
-    check_output(output, force, (".nc", ".csv"))
+    target = check_output(output, force, (".nc", ".csv"))
     from rdgp.datasets import load_wind
 
     wind = load_wind(level, month)
-    write_dataset(wind, output)
+    write_dataset(wind, target)
     shape = list(wind["u"].shape)
     tell(f"{output}: u, v on {shape[0]} x {shape[1]} cells", {"output": output, "shape": shape}, as_json)

@@ -85,7 +85,7 @@ def new(
     debug: Debug = False,
 ) -> None:
     """Begin a study: a space to search, and how."""
-    check_output(study, force, (".json",))
+    target = check_output(study, force, (".json",))
     chosen = as_space(space)
     from rdgp.bayesopt import Study
     from rdgp.bayesopt._file import Lock
@@ -101,8 +101,8 @@ def new(
     )
     lock = Lock(study)
     try:
-        check_output(study, force, (".json",))  # somebody may have made it since
-        made.save(study)
+        with target.writing() as temporary:
+            made.save(temporary)
     finally:
         lock.release()
     options = {"direction": made.direction, "surrogate": made.surrogate, "acquisition": made.acquisition, "seed": seed}
@@ -183,7 +183,7 @@ def plot(
     debug: Debug = False,
 ) -> None:
     """Draw where a study has looked, what its model believes, or how the best value came down."""
-    check_output(output, force, PICTURES)
+    target = check_output(output, force, PICTURES, [study])
     opened = _open(study, read_only=True)
     from rdgp.plotting import draw_coordinates, draw_progress, draw_surrogate, draw_trials
 
@@ -193,7 +193,7 @@ def plot(
         Kind.coordinates: draw_coordinates,
         Kind.progress: draw_progress,
     }[kind]
-    save_figure(draw(opened, title=title), output)
+    save_figure(draw(opened, title=title), target)
     say(str(output), {"output": output}, as_json)
 
 

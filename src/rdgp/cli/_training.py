@@ -9,7 +9,7 @@ import typer
 
 from rdgp.cli._models import about, observed, read_model
 from rdgp.cli._options import Debug, Force, Json, Level, Output, Seed, Time, as_batch_size, as_names, as_time
-from rdgp.cli._output import check_output, tell
+from rdgp.cli._output import OutputFile, check_output, tell
 
 if TYPE_CHECKING:
     import rdgp.estimators
@@ -52,12 +52,13 @@ def fit(
         "seed": seed,
     }
     names, checkpoint = as_names(variables), Path(f"{output}.checkpoint")
-    _check_files(output, checkpoint, resume, force)
+    target = _check_files(data, output, checkpoint, resume, force)
     dataset = _read(data, names, level, as_time(time))
     if force and not resume:
         checkpoint.unlink(missing_ok=True)
     estimator = _train(dataset, names, options, checkpoint)
-    estimator.save(output)
+    with target.writing() as temporary:
+        estimator.save(temporary)
     if estimator.status_ != "stopped":
         checkpoint.unlink(missing_ok=True)
     _tell(estimator, output, checkpoint, as_json)
@@ -65,16 +66,16 @@ def fit(
     raise typer.Exit(codes.get(estimator.status_, 1))
 
 
-def _check_files(output: Path, checkpoint: Path, resume: bool, force: bool) -> None:
-    if resume:
-        if not checkpoint.is_file():
-            raise ValueError(f"nothing to resume: there is no {checkpoint}; leave out --resume")
-        unfinished = output.is_file() and read_model(output).status_ == "stopped"
-        check_output(output, force or unfinished)
-        return
-    check_output(output, force)
-    if checkpoint.exists() and not force:
+def _check_files(data: Path, output: Path, checkpoint: Path, resume: bool, force: bool) -> OutputFile:
+    """Return the file of the model, which --resume writes over if it holds the fit that was stopped."""
+    if resume and not checkpoint.is_file():
+        raise ValueError(f"nothing to resume: there is no {checkpoint}; leave out --resume")
+    unfinished = resume and output.is_file() and read_model(output).status_ == "stopped"
+    target = check_output(output, force, inputs=[data], replace=unfinished)
+    check_output(checkpoint, True, inputs=[data])
+    if checkpoint.exists() and not (resume or force):
         raise ValueError(f"{checkpoint} is left of a fit that was stopped; --resume goes on, --force begins again")
+    return target
 
 
 def _read(path: Path, names: tuple[str, ...], level: str | None, when: str | int | None) -> Any:

@@ -11,6 +11,7 @@ from rdgp.core._checks import (
     check_last_axis,
     check_same_shape,
     check_size,
+    check_unmasked,
     is_concrete,
 )
 from rdgp.core._compile import compiled, compiled_quickly
@@ -56,6 +57,7 @@ __all__ = [
     "check_last_axis",
     "check_same_shape",
     "check_size",
+    "check_unmasked",
     "compiled",
     "compiled_quickly",
     "from_vector",

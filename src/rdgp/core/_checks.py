@@ -1,5 +1,7 @@
 """Checks of input at the doors: one line that says what was expected, what came, and what to do."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -52,6 +54,19 @@ def check_finite(x: Shaped[Array, "..."], name: str) -> None:
         )
 
 
+def check_unmasked(x: Any, name: str) -> None:
+    """Raise if an array of NumPy, or one within lists, has masked values: as plain numbers they would count."""
+    count = _num_masked(x)
+    if count:
+        raise ValueError(f"{name} must have no masked values, got {count} of {np.size(x)}; drop or fill them first")
+
+
+def _num_masked(x: object) -> int:
+    if isinstance(x, list | tuple):
+        return sum(map(_num_masked, x))
+    return int(np.ma.count_masked(x)) if isinstance(x, np.ma.MaskedArray) else 0
+
+
 def check_size(x: Shaped[Array, "..."], dtype: jnp.dtype, name: str) -> None:
     """Raise if concrete values are so large or small that sums of their squares leave the range of a dtype."""
     if not is_concrete(x) or not x.size:
@@ -65,7 +80,7 @@ def check_size(x: Shaped[Array, "..."], dtype: jnp.dtype, name: str) -> None:
         )
 
 
-def check_count(value: int, name: str, minimum: int = 1) -> int:
+def check_count(value: object, name: str, minimum: int = 1) -> int:
     """Return the value as an int, or raise unless it is a whole number of at least `minimum`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < minimum:
         raise ValueError(f"{name} must be a whole number of at least {minimum}, got {value!r}")

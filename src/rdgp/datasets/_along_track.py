@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from rdgp.core import check_count
+from rdgp.core import check_count, check_unmasked
 from rdgp.datasets._observations import Observations, observations
 from rdgp.datasets._selection import Level, Time
 from rdgp.datasets._synthetic import fibonacci_sphere
@@ -37,6 +37,7 @@ def along_track(
     """
     from scipy.spatial import KDTree  # takes long to import
 
+    check_unmasked(track.latlon, "track.latlon")
     cells = observations(dataset, variables, level=level, time=time)
     tree = KDTree(_unit_vectors(cells.latlon))
     train = _in_order(tree.query(_unit_vectors(track.latlon))[1])

@@ -1,6 +1,7 @@
 """Read NetCDF, CSV and Parquet files."""
 
 import os
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -94,7 +95,7 @@ def _read_table(path: Path, start: bytes) -> "xarray.Dataset":
             require("pyarrow", "geo")
             frame = pandas.read_parquet(path)
         elif _TABLES[path.suffix.lower()] == "csv":
-            frame = pandas.read_csv(path, sep="\t" if path.suffix.lower() == ".tsv" else ",", comment="#")
+            frame = _read_csv(path, pandas)
         else:
             raise ValueError("it is not a Parquet file")
     except ImportError:
@@ -103,6 +104,17 @@ def _read_table(path: Path, start: bytes) -> "xarray.Dataset":
         raise ValueError(f"the table cannot be read ({str(error).splitlines()[0]})") from None
     frame.columns = [str(name).strip() for name in frame.columns]
     return _as_dataset(frame.reset_index(drop=True), pandas)
+
+
+def _read_csv(path: Path, pandas: Any) -> Any:
+    """Read a text table; commas at the end of rows are left out, more fields than the header names are refused."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pandas.errors.ParserWarning)
+        try:
+            separator = "\t" if path.suffix.lower() == ".tsv" else ","
+            return pandas.read_csv(path, sep=separator, comment="#", index_col=False)
+        except pandas.errors.ParserWarning:
+            raise ValueError("rows have more fields than the header; give both the same columns") from None
 
 
 def _as_dataset(frame: Any, pandas: Any) -> "xarray.Dataset":

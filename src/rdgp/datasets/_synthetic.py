@@ -5,7 +5,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float
 
-from rdgp.core import Numbers, check_count
+from rdgp.core import Numbers, check_count, check_unmasked
 
 _GOLDEN = (1.0 + 5.0**0.5) / 2.0
 
@@ -28,6 +28,7 @@ def irregular_target(x: Numbers, target: Literal["released", "printed"] = "relea
     Released: -√(15/8π) |sin λ| cos λ cos θ - √(3/8π) |sin λ'| cos θ'. Printed: √(105/32π) sin³λ sin 3θ + √(15/8π)
     sin λ' sin 2θ'. θ is colatitude, λ longitude, primes after R(x) = (x1, -x3, x2).
     """
+    check_unmasked(x, "x")
     points = np.asarray(x, dtype=np.float64)
     if points.ndim != 2 or points.shape[-1] != 3:
         raise ValueError(f"x must be points of the 2-sphere [N, 3], got shape {points.shape}")

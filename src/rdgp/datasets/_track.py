@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Shaped
 
-from rdgp.core import require
+from rdgp.core import check_unmasked, require
 from rdgp.datasets._files import FilePath
 
 PAPER_START = "2019-01-01T09:00"
@@ -77,6 +77,7 @@ def read_track(path: FilePath) -> Track:
 
 def write_track(track: Track, path: FilePath) -> None:
     """Write a track as a CSV file of the columns time_utc, lat_deg, lon_deg."""
+    check_unmasked(track.latlon, "track.latlon")
     rows = [f"{time}Z,{lat:.5f},{lon:.5f}" for time, (lat, lon) in zip(track.time, track.latlon, strict=True)]
     Path(path).write_text("\n".join(["time_utc,lat_deg,lon_deg", *rows]) + "\n")
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from rdgp.core import require
+from rdgp.core import check_unmasked, require
 from rdgp.datasets._files import FilePath
 
 
@@ -84,6 +84,8 @@ def split_standardized(
 
     Inputs that are constant in training are centered only.
     """
+    check_unmasked(x, "x")
+    check_unmasked(y, "y")
     if len(x) != len(y):
         raise ValueError(f"x and y must have one length, got {len(x)} and {len(y)}")
     num_train = round(len(x) * (1.0 - test_fraction))

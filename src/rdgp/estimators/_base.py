@@ -12,7 +12,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from rdgp.core import Progress, as_here, check_count, require
+from rdgp.core import Progress, as_here, check_count, check_unmasked, require
 from rdgp.estimators._fitted import Fitted, from_bytes, plain_attributes, savable_parameters, to_bytes
 from rdgp.estimators._law import Summary, join_laws, join_summaries, rescale, summarize
 from rdgp.inference import FitResult, PrecisionWarning, fit
@@ -73,6 +73,8 @@ class DeepRegressor(base.RegressorMixin, base.BaseEstimator, ABC):
 
     def fit(self, X: Any, y: Any, *, callback: Callable[[int, float], bool | None] | None = None) -> "DeepRegressor":
         """Train on inputs X and targets y; a callback (step, bound) that returns True stops training."""
+        check_unmasked(X, "X")
+        check_unmasked(y, "y")
         X, y = validation.validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
         y = np.asarray(y, dtype=np.float64)
         if self.checkpoint is not None and self.random_state is None:
@@ -152,6 +154,11 @@ class DeepRegressor(base.RegressorMixin, base.BaseEstimator, ABC):
         shape = (len(summary.mean), *self.fitted_.targets.shape[1:])
         mean, std = summary.mean.reshape(shape), summary.std.reshape(shape)
         return (mean, std) if return_std else mean
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the coefficient of determination R² of the mean at inputs X as predictions of y."""
+        check_unmasked(y, "y")
+        return float(super().score(X, y, sample_weight))
 
     def summarize(self, X: Any, quantiles: Sequence[float] = ()) -> Summary:
         """Return moments and quantiles of the latent values at inputs, in the units of y, block by block."""
@@ -260,6 +267,7 @@ class DeepRegressor(base.RegressorMixin, base.BaseEstimator, ABC):
 
     def _validated(self, X: Any) -> Float[np.ndarray, "N F"]:
         validation.check_is_fitted(self)
+        check_unmasked(X, "X")
         return validation.validate_data(self, X, dtype=np.float64, reset=False)
 
     def _laws(self, X: Float[np.ndarray, "N F"]) -> Iterator[Prediction]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from rdgp.core import require
+from rdgp.core import check_unmasked, require
 from rdgp.datasets import coordinate_names
 
 if TYPE_CHECKING:
@@ -90,6 +90,7 @@ def _of_dataset(dataset: "xarray.Dataset") -> Targets:
 
 
 def _of_points(latlon: Any) -> Targets:
+    check_unmasked(latlon, "target points")
     points = np.asarray(latlon, dtype=np.float64)
     if points.ndim != 2 or points.shape[1] != 2 or not len(points):
         raise ValueError(f"target points must be [N, 2], latitude and longitude in degrees, got shape {points.shape}")

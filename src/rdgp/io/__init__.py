@@ -5,6 +5,6 @@ Nothing in a file is ever executed: it names classes of this package, and only t
 
 from rdgp.io._file import write_atomically
 from rdgp.io._leaves import load_leaves, save_leaves
-from rdgp.io._model import load, save
+from rdgp.io._model import load, needs_double, save
 
-__all__ = ["load", "load_leaves", "save", "save_leaves", "write_atomically"]
+__all__ = ["load", "load_leaves", "needs_double", "save", "save_leaves", "write_atomically"]

@@ -41,10 +41,7 @@ def write_file(path: FilePath, content: Content, structure: Node, tensors: Tenso
 
 def read_file(path: FilePath, content: Content) -> tuple[Node, Tensors]:
     """Return the structure and the arrays of a file, checked to be what was written."""
-    try:
-        data = Path(path).read_bytes()
-    except FileNotFoundError:
-        raise FileNotFoundError(f"cannot load {path}: there is no such file; check the path") from None
+    data = _read_bytes(path)
     header = _read_header(data)
     try:
         tensors = safetensors.numpy.load(data)
@@ -52,9 +49,25 @@ def read_file(path: FilePath, content: Content) -> tuple[Node, Tensors]:
         raise ValueError(_DAMAGED) from None
     if header.pop("sha256", None) != _checksum(header, tensors):
         raise ValueError(_DAMAGED)
+    return _structure(header, content), tensors
+
+
+def read_structure(path: FilePath, content: Content) -> Node:
+    """Return the structure of a file alone; its arrays are neither decoded nor checked."""
+    return _structure(_read_header(_read_bytes(path)), content)
+
+
+def _read_bytes(path: FilePath) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except FileNotFoundError:
+        raise FileNotFoundError(f"cannot load {path}: there is no such file; check the path") from None
+
+
+def _structure(header: dict[str, Any], content: Content) -> Node:
     if header["content"] != content:
         raise ValueError(f"it was not saved for this; use {_READER[header['content']]}")
-    return header["structure"], tensors
+    return header["structure"]
 
 
 @contextlib.contextmanager

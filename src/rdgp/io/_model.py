@@ -3,8 +3,10 @@
 from typing import Any
 
 from rdgp.io._arrays import Tensors
-from rdgp.io._file import FilePath, loading, read_file, write_file
-from rdgp.io._tree import decode, encode
+from rdgp.io._file import FilePath, loading, read_file, read_structure, write_file
+from rdgp.io._tree import array_nodes, decode, encode
+
+_DOUBLE = ("int64", "uint64", "float64", "complex128")
 
 
 def save(model: object, path: FilePath) -> None:
@@ -27,3 +29,18 @@ def load(path: FilePath) -> Any:
     """Return what `save` wrote, bit for bit; nothing is computed again and nothing in the file is executed."""
     with loading(path):
         return decode(*read_file(path, "model"))
+
+
+def needs_double(path: FilePath) -> bool:
+    """Tell whether a file that `save` wrote can be loaded only while JAX runs in double precision.
+
+    >>> import tempfile
+    >>> from rdgp.spaces import Sphere
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(Sphere(2), f"{folder}/space.rdgp")
+    ...     print(needs_double(f"{folder}/space.rdgp"))
+    False
+    """
+    with loading(path):
+        nodes = array_nodes(read_structure(path, "model"))
+        return any(node["array"] == "jax" and node["dtype"] in _DOUBLE for node in nodes)

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -65,6 +66,22 @@ def decode(node: Node, tensors: Tensors) -> Any:
         case {"class": str(name), "fields": dict(fields)}:
             return _decode_instance(name, {key: decode(item, tensors) for key, item in fields.items()})
     raise ValueError(f"its structure holds {str(node)[:60]!r}, which means nothing here; save it again")
+
+
+def array_nodes(node: Node) -> Iterator[Node]:
+    """Yield the nodes of all arrays of a tree, without decoding any."""
+    match node:
+        case {"list": list(items)} | {"tuple": list(items)}:
+            inner = items
+        case {"dict": dict(named)} | {"class": str(), "fields": dict(named)}:
+            inner = list(named.values())
+        case {"array": str(), "dtype": str(), "tensor": str()}:
+            yield node
+            return
+        case _:
+            return
+    for item in inner:
+        yield from array_nodes(item)
 
 
 def _decode_instance(name: str, fields: dict[str, Any]) -> Any:

@@ -109,12 +109,15 @@ class _Lift(NamedTuple):
 
 @lru_cache(maxsize=256)
 def _lift(n: int, degrees: tuple[int, ...]) -> _Lift:
-    """Index the harmonics in n coordinates of the given degrees: row (k, j) of the table times a parent of degree j."""
+    """Index the harmonics in n coordinates of the given degrees: row (k, j) of the table times a parent of degree j.
+
+    The indices are int32: JAX takes a cached int64 array in the precision in which it met it first.
+    """
     top = max(degrees)
     parent_degree = np.repeat(np.arange(top + 1), [num_harmonics(n - 2, j) for j in range(top + 1)])
     parents = [np.flatnonzero(parent_degree <= k) for k in degrees]
     rows = [k * (top + 1) + parent_degree[parent] for k, parent in zip(degrees, parents, strict=True)]
-    return _Lift(np.concatenate(rows), np.concatenate(parents))
+    return _Lift(np.concatenate(rows, dtype=np.int32), np.concatenate(parents, dtype=np.int32))
 
 
 def _take(rows: Float[Array, "R N"], index: Int[np.ndarray, "M"]) -> Float[Array, "M N"]:

@@ -29,7 +29,7 @@ def sum_by_orders(x: Float[Array, "N 3"], coefficients: Float[Array, "H c"], deg
 @lru_cache(maxsize=32)
 def _places(degree: int) -> tuple[Int[np.ndarray, "J K"], Int[np.ndarray, "J K"]]:
     """Return where the even and the odd harmonic of each order and degree stand, past the end if there is none."""
-    order, own = np.indices((degree + 1, degree + 1))
+    order, own = np.indices((degree + 1, degree + 1), np.int32)
     even, odd = own**2 + np.maximum(2 * order - 1, 0), own**2 + 2 * order
     nowhere = (degree + 1) ** 2
     return np.where(order <= own, even, nowhere), np.where((order <= own) & (order > 0), odd, nowhere)
