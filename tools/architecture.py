@@ -196,7 +196,7 @@ def table(files: list[Module]) -> list[Row]:
     outside = everywhere - {"posteriors", "core"}
     return [
         Row("forward passes through hidden layers", 1, places(files, {"move"}, everywhere - {"fields"})),
-        Row("training loops", 1, [place for place in optimizer_steps(files)]),
+        Row("training loops", 1, optimizer_steps(files)),
         Row("evidence computations outside posteriors", 0, places(files, factorizations, outside)),
         Row(
             "isinstance on contracts in models + inference",
@@ -222,7 +222,9 @@ def optimizer_steps(files: list[Module]) -> list[str]:
     found = []
     for module in files:
         for call in calls(module):
-            if (called(call) == "update" and any(keyword.arg in ("value_fn", "params") for keyword in call.keywords)) or called(call) == "apply_updates":
+            if (
+                called(call) == "update" and any(keyword.arg in ("value_fn", "params") for keyword in call.keywords)
+            ) or called(call) == "apply_updates":
                 found.append(where(module, call))
     return found
 

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from rdgp import plotting
+from rdgp.datasets import load_coastline
 from rdgp.plotting import (
     Calibration,
     draw_calibration,
@@ -101,9 +102,11 @@ def test_projections_of_cartopy_are_drawn(winds: tuple[xarray.Dataset, xarray.Da
 
 
 def test_coasts_come_from_the_bundle(winds: tuple[xarray.Dataset, xarray.Dataset]) -> None:
-    pytest.importorskip("rdgp.datasets")
-    with_coast, without = (picture(draw_map(winds[0], coastline=lines)) for lines in (None, []))
-    assert np.mean(np.any(with_coast != without, axis=-1)) > 0.01
+    choices = (None, load_coastline(), COAST, [])
+    shown, bundled, other, without = (picture(draw_map(winds[0], coastline=lines)) for lines in choices)
+    np.testing.assert_array_equal(shown, bundled)
+    for different in (other, without):
+        assert np.mean(np.any(shown != different, axis=-1)) > 0.01
 
 
 def test_an_axes_of_the_user_is_drawn_on(winds: tuple[xarray.Dataset, xarray.Dataset]) -> None:

@@ -7,8 +7,10 @@ import pytest
 
 from rdgp.bayesopt import Study
 from rdgp.bayesopt._engine import Engine
+from rdgp.bayesopt._trial import Padded
 from rdgp.bayesopt._region import Region
 from rdgp.bayesopt._surrogates import parameters_of
+from rdgp.models import DeepGP
 from rdgp.spaces import Box, Circle, Product, Rotations, Space, Sphere
 
 pytestmark = pytest.mark.xdist_group("study")
@@ -69,12 +71,22 @@ def test_the_papers_protocol_changes_at_180_unless_a_surrogate_is_named() -> Non
     assert told(Circle(), 8, preset="materngabo").ask().origin == "global"
 
 
-def test_auto_takes_the_surrogate_that_predicts_better(monkeypatch: pytest.MonkeyPatch) -> None:
-    study = told(Circle(), 30)
-    for better in (True, False):
-        study._memory.content.clear()
-        monkeypatch.setattr(type(study._engine), "prefers_deep", lambda *_, better=better: better)
-        assert is_deep(study) == better
+@pytest.mark.parametrize("deep_is_better", [True, False])
+def test_auto_takes_the_surrogate_that_predicts_better(deep_is_better: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    study, counts = told(Circle(), 30), []
+
+    def held_out(model: DeepGP, training: Padded, held: jax.Array, *_: object) -> float:
+        seen = np.asarray(training.data.mask)
+        counts.append((bool(model.hidden), int(seen.sum()), int(held.sum()), int((seen & np.asarray(held)).sum())))
+        return float(bool(model.hidden) == deep_is_better)
+
+    monkeypatch.setattr("rdgp.bayesopt._engine._held_out", held_out)
+    assert is_deep(study) == deep_is_better
+    assert sorted(counts) == [(False, 24, 6, 0), (True, 24, 6, 0)]
+    for x in np.asarray(Circle().random(9, key=jax.random.key(8)), float):
+        study.tell(x, 1.0)
+    assert is_deep(study) == deep_is_better  # it holds for ten observations
+    assert len(counts) == 2
 
 
 def test_a_point_out_of_turn_is_not_booked_as_a_step_of_its_region(monkeypatch: pytest.MonkeyPatch) -> None:
