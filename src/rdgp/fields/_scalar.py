@@ -58,6 +58,10 @@ class CopiesField(Field):
         prior = self.prior.with_lengthscales_of(x).with_variance(mean_square)
         return eqx.tree_at(lambda field: field.prior, self, prior)
 
+    def with_lengthscales_of(self, x: Float[np.ndarray, "N D"]) -> "CopiesField":
+        """Return the field with lengthscales that fit the data's units."""
+        return eqx.tree_at(lambda field: field.prior, self, self.prior.with_lengthscales_of(x))
+
     def split(
         self, x: Float[Array, "N D"], frame: Frame, coordinates: Float[Array, "*S N q"]
     ) -> Float[Array, "*S N 1 r"]:

@@ -59,6 +59,11 @@ class ProjectedField(Field):
         priors = tuple(prior.with_lengthscales_of(x).with_variance(mean_square) for prior in self.priors)
         return eqx.tree_at(lambda field: field.priors, self, priors)
 
+    def with_lengthscales_of(self, x: Float[np.ndarray, "N D"]) -> "ProjectedField":
+        """Return the field with lengthscales that fit the data's units."""
+        priors = tuple(prior.with_lengthscales_of(x) for prior in self.priors)
+        return eqx.tree_at(lambda field: field.priors, self, priors)
+
     def mixing(self, x: Float[Array, "N D"], frame: TangentFrame) -> tuple[Float[Array, "N q 1 r"], ...]:
         """Return the components of the unit vectors of the ambient space."""
         rows = jnp.swapaxes(frame.rows, -1, -2)[:, :, None, :]
