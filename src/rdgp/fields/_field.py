@@ -214,6 +214,14 @@ class Field(eqx.Module):
             total = total + jnp.einsum("npor,nprk,nork->n", inner, half, half)
         return total
 
+    def details(self) -> tuple[str, ...]:
+        """Return what a short text about the field says between its space and its number of features."""
+        return ()
+
+    def __repr__(self) -> str:
+        count = [f"{self.num_weights} features"] if self.has_features else []
+        return f"{type(self).__name__}({', '.join([str(self.space), *self.details(), *count])})"
+
     def check_values(self, x: Float[Array, "N D"], values: Numbers, name: str = "y") -> Float[Array, "N ..."]:
         """Return values as an array, or raise a ValueError that says what is wrong with them."""
         return check_values(x, values, self.bundle.value_shape, name)

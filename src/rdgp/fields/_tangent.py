@@ -44,6 +44,11 @@ class ProjectedField(Field):
         self.space, self.bundle = space, TangentBundle(space, factors)
         self.priors = tuple(scalar_prior(space, kernel, num_levels, factor) for factor in self.bundle.factors)
 
+    def details(self) -> tuple[str, ...]:
+        """Return the kernels, one where all factors share it, and which factors vectors are tangent to."""
+        kernels = tuple(dict.fromkeys(map(repr, self.priors)))
+        return (*kernels, *self.bundle.details())
+
     @property
     def processes(self) -> tuple[ScalarProcess, ...]:
         """One copy for each ambient coordinate."""
@@ -118,6 +123,10 @@ class FrameField(CopiesField):
         self.space, self.bundle = space, TangentBundle(space, factors, frame=frame)
         _check_frame(self.bundle)
         self.prior = scalar_prior(space, kernel, num_levels)
+
+    def details(self) -> tuple[str, ...]:
+        """Return the kernel, which factors vectors are tangent to, and the frame."""
+        return (*super().details(), *self.bundle.details())
 
     @property
     def degree(self) -> None:

@@ -46,6 +46,10 @@ class InducingPoints(Variational):
         """Whether training moves the points."""
         return self._z.trainable
 
+    def details(self) -> tuple[str, ...]:
+        """Return the number of points, and whether they are trained."""
+        return (f"{self.z.shape[0]} {'trained ' if self.trainable else ''}points",)
+
     @property
     def size(self) -> int:
         """Number of inducing variables."""

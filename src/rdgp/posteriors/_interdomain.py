@@ -51,6 +51,10 @@ class Interdomain(Variational):
         parts = [np.ones((own.num_parts, tail)) for own in levels] if tail else []
         self.tails = tuple(Parameter(part, name="tail variances", trainable=learned) for part in parts)
 
+    def details(self) -> tuple[str, ...]:
+        """Return the length of the tail."""
+        return (f"tail={self.tail}",) if self.tail else ()
+
     @property
     def size(self) -> int:
         """Number of features."""

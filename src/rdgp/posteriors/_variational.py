@@ -58,6 +58,13 @@ class Variational(Posterior):
         """Return the family with what training has moved off the space back on it."""
         return self
 
+    def details(self) -> tuple[str, ...]:
+        """Return what a short text about the family says after its field."""
+        return ()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join([repr(self.field), *self.details()])})"
+
     def kl(self) -> Float[Array, ""]:
         """Return the divergence from the prior."""
         return reduce(jnp.add, [block.kl() for block in self.blocks])
