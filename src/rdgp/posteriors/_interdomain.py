@@ -73,7 +73,7 @@ class Interdomain(Variational):
         psi = process.lowest_features(x, process.levels.num_levels - self.tail)
         return Conditional(psi * scales[head], process.tail_variance(self.tails[i].value, x))
 
-    def joint_rest(self, x: Float[Array, "N D"]) -> tuple[Float[Array, "n n"], ...]:
+    def joint_rest(self, x: Float[Array, "N D"]) -> tuple[Float[Array, "_ _"], ...]:
         """Return the covariance of the tail."""
         rests = []
         for i, process in enumerate(self.field.processes):

@@ -33,7 +33,7 @@ class Variational(Posterior):
         """Return the distribution of each process at points, given its whitened variables."""
 
     @abstractmethod
-    def joint_rest(self, x: Float[Array, "N D"]) -> tuple[Float[Array, "n n"], ...]:
+    def joint_rest(self, x: Float[Array, "N D"]) -> tuple[Float[Array, "_ _"], ...]:
         """Return the covariance between all points that the whitened variables leave, n = N p."""
 
     @property
