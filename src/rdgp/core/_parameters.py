@@ -79,7 +79,8 @@ class Parametric(eqx.Module):
         return eqx.tree_at(lambda own: own.parameters, self, {**self.parameters, **kept})
 
     def __repr__(self) -> str:
-        numbers = ", ".join(f"{name}={parameter}" for name, parameter in self.parameters.items())
+        order = sorted(self.parameters, key=lambda name: (name == "variance", name != "nu", name))
+        numbers = ", ".join(f"{name}={self.parameters[name]}" for name in order)
         return f"{type(self).__name__}({numbers})"
 
 

@@ -15,7 +15,7 @@ from rdgp.fields._frames import Frame
 from rdgp.fields._process import Process, ProcessDraw
 from rdgp.spaces import Space
 
-Weights = tuple[Float[Array, "r m"], ...]
+Weights = tuple[Float[Array, "_ _"], ...]
 
 
 class FunctionDraw(eqx.Module):
@@ -46,7 +46,7 @@ class Field(eqx.Module):
         """The independent processes of which the field is a linear image."""
 
     @abstractmethod
-    def mixing(self, x: Float[Array, "N D"], frame: Frame) -> tuple[Float[Array, "N q p r"], ...]:
+    def mixing(self, x: Float[Array, "N D"], frame: Frame) -> tuple[Float[Array, "N q _ _"], ...]:
         """Return the matrices that turn values of the processes into coordinates in a frame."""
 
     @abstractmethod
@@ -57,6 +57,10 @@ class Field(eqx.Module):
     @abstractmethod
     def variance(self) -> Float[Array, ""]:
         """Mean square of a coordinate."""
+
+    def with_lengthscales_of(self, x: Float[np.ndarray, "N D"]) -> "Field":
+        """Return the field with lengthscales that fit the data's units, where it has units and its own are far off."""
+        return self
 
     def features(self, x: Numbers) -> Float[Array, "..."]:
         """Evaluate the features: [N, M] scalar, [N, P, M] stacked, [N, D, M] tangent."""
@@ -190,7 +194,7 @@ class Field(eqx.Module):
         triples = zip(self.processes, basis, weights, strict=True)
         return self.assemble(x, tuple(process.evaluate(own, x, w) for process, own, w in triples))
 
-    def assemble(self, x: Float[Array, "N D"], values: tuple[Float[Array, "N p r"], ...]) -> Float[Array, "N ..."]:
+    def assemble(self, x: Float[Array, "N D"], values: tuple[Float[Array, "N _ _"], ...]) -> Float[Array, "N ..."]:
         """Turn values of the processes into values of the field."""
         frame = self.bundle.frame(x)
         pairs = zip(self.mixing(x, frame), values, strict=True)
@@ -204,7 +208,7 @@ class Field(eqx.Module):
         return frame.coordinates(value), self.variance_trace(x, frame, factors)
 
     def variance_trace(
-        self, x: Float[Array, "N D"], frame: Frame, factors: tuple[Float[Array, "r m m"], ...]
+        self, x: Float[Array, "N D"], frame: Frame, factors: tuple[Float[Array, "_ _ _"], ...]
     ) -> Float[Array, "N"]:
         """Return the total variance of a value whose whitened weights have given Cholesky factors."""
         total = jnp.zeros(x.shape[0], x.dtype)
@@ -216,6 +220,14 @@ class Field(eqx.Module):
             inner = jnp.einsum("nqpr,nqor->npor", mix, mix)
             total = total + jnp.einsum("npor,nprk,nork->n", inner, half, half)
         return total
+
+    def details(self) -> tuple[str, ...]:
+        """Return what a short text about the field says between its space and its number of features."""
+        return ()
+
+    def __repr__(self) -> str:
+        count = [f"{self.num_weights} features"] if self.has_features else []
+        return f"{type(self).__name__}({', '.join([str(self.space), *self.details(), *count])})"
 
     def check_values(self, x: Float[Array, "N D"], values: Numbers, name: str = "y") -> Float[Array, "N ..."]:
         """Return values as an array, or raise a ValueError that says what is wrong with them."""

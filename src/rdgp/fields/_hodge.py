@@ -150,6 +150,11 @@ class HodgeField(Field):
 
     Each part has its own kernel or is None; on a product a tuple gives each factor its own. `num_levels` counts the
     eigenvalues kept of each part. The variance of a part is E|g|² = σ²; of a harmonic kernel only the variance matters.
+
+    >>> from rdgp.kernels import Matern
+    >>> from rdgp.spaces import Sphere
+    >>> HodgeField(Sphere(2), curl=Matern(1.5, 0.5, 0.01), num_levels=3)
+    HodgeField(Sphere(2), curl=Matern(nu=1.5, lengthscale=0.5, variance=0.01), 15 features)
     """
 
     space: Space
@@ -180,6 +185,11 @@ class HodgeField(Field):
     def processes(self) -> tuple[HodgeProcess]:
         """The field, in components of the space's frame."""
         return (HodgeProcess(self.bundle, self.spectrum, self.kernels),)
+
+    def details(self) -> tuple[str, ...]:
+        """Return the kernels of the parts."""
+        pairs = zip(self.spectrum.parts, self.kernels, strict=True)
+        return tuple(f"{part.name}={kernels[0] if len(kernels) == 1 else kernels}" for part, kernels in pairs)
 
     @property
     def is_one_process(self) -> bool:

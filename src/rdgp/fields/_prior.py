@@ -170,6 +170,9 @@ class ScalarPrior(eqx.Module):
         """The kernels of the components."""
         return tuple(component.kernel for component in self.components)
 
+    def __repr__(self) -> str:
+        return repr(self.kernels[0] if len(self.kernels) == 1 else self.kernels)
+
 
 def _split(space: Space, x: Float[Array, "*N D"], components: tuple) -> tuple[Float[Array, "*N _"], ...]:
     """Cut points into the factors' points where every factor has its own component."""

@@ -44,6 +44,11 @@ class ProjectedField(Field):
         self.space, self.bundle = space, TangentBundle(space, factors)
         self.priors = tuple(scalar_prior(space, kernel, num_levels, factor) for factor in self.bundle.factors)
 
+    def details(self) -> tuple[str, ...]:
+        """Return the kernels, one where all factors share it, and which factors vectors are tangent to."""
+        kernels = tuple(dict.fromkeys(map(repr, self.priors)))
+        return (*kernels, *self.bundle.details())
+
     @property
     def processes(self) -> tuple[ScalarProcess, ...]:
         """One copy for each ambient coordinate."""
@@ -59,7 +64,12 @@ class ProjectedField(Field):
         priors = tuple(prior.with_lengthscales_of(x).with_variance(mean_square) for prior in self.priors)
         return eqx.tree_at(lambda field: field.priors, self, priors)
 
-    def mixing(self, x: Float[Array, "N D"], frame: TangentFrame) -> tuple[Float[Array, "N q 1 r"], ...]:
+    def with_lengthscales_of(self, x: Float[np.ndarray, "N D"]) -> "ProjectedField":
+        """Return the field with lengthscales that fit the data's units."""
+        priors = tuple(prior.with_lengthscales_of(x) for prior in self.priors)
+        return eqx.tree_at(lambda field: field.priors, self, priors)
+
+    def mixing(self, x: Float[Array, "N D"], frame: TangentFrame) -> tuple[Float[Array, "N q 1 _"], ...]:
         """Return the components of the unit vectors of the ambient space."""
         rows = jnp.swapaxes(frame.rows, -1, -2)[:, :, None, :]
         return tuple(rows[..., part] for part, _ in self._blocks())
@@ -75,7 +85,7 @@ class ProjectedField(Field):
         ]
         return reduce(jnp.add, terms)
 
-    def assemble(self, x: Float[Array, "N D"], values: tuple[Float[Array, "N 1 r"], ...]) -> Float[Array, "N V"]:
+    def assemble(self, x: Float[Array, "N D"], values: tuple[Float[Array, "N 1 _"], ...]) -> Float[Array, "N V"]:
         """Project the ambient vectors."""
         ambient = jnp.concatenate([value[:, 0, :] for value in values], axis=-1)
         factors = self.bundle.factors
@@ -113,6 +123,10 @@ class FrameField(CopiesField):
         self.space, self.bundle = space, TangentBundle(space, factors, frame=frame)
         _check_frame(self.bundle)
         self.prior = scalar_prior(space, kernel, num_levels)
+
+    def details(self) -> tuple[str, ...]:
+        """Return the kernel, which factors vectors are tangent to, and the frame."""
+        return (*super().details(), *self.bundle.details())
 
     @property
     def degree(self) -> None:

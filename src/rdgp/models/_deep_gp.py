@@ -36,6 +36,17 @@ class DeepGP(eqx.Module):
     output is carried back from where the hidden layers lead to x by parallel transport. The same posterior given twice
     in `hidden` is one function applied twice. With `bundle` several scalar outputs are the coordinates of values in
     that bundle over the inputs, such as the components of winds in `TangentBundle(Sphere(2), frame="east_north")`.
+
+    >>> from rdgp.fields import ProjectedField, ScalarField
+    >>> from rdgp.kernels import Heat, Matern
+    >>> from rdgp.posteriors import Interdomain
+    >>> from rdgp.spaces import Sphere
+    >>> hidden = Interdomain(ProjectedField(Sphere(2), Heat(0.5, 0.01), num_levels=3))
+    >>> DeepGP([hidden], ScalarField(Sphere(2), Matern(), num_levels=7))
+    DeepGP on Sphere(2)
+      1. Interdomain(ProjectedField(Sphere(2), Heat(lengthscale=0.5, variance=0.01), 27 features))
+      output: Integrated(ScalarField(Sphere(2), Matern(nu=1.5, lengthscale=1, variance=1), 49 features))
+      noise: Gaussian(noise_variance=0.1)
     """
 
     layers: tuple[Variational, ...]  # the hidden layers, each once

@@ -123,6 +123,9 @@ class Integrated(ProcessOutput):
         """Return the output with another prior."""
         return Integrated(field)
 
+    def __repr__(self) -> str:
+        return f"Integrated({self.field})"
+
     def divergence(self) -> Float[Array, ""]:
         """Zero."""
         return jnp.zeros(())
@@ -153,6 +156,9 @@ class Explicit(ProcessOutput):
     def with_field(self, field: Field) -> "Explicit":
         """Return the output with another prior and the same whitened variables."""
         return eqx.tree_at(lambda output: output.variational.field, self, field)
+
+    def __repr__(self) -> str:
+        return f"Explicit({self.variational})"
 
     def divergence(self) -> Float[Array, ""]:
         """Return that of the posterior."""
@@ -187,6 +193,9 @@ class Points(Output):
     def bundle(self) -> None:
         """None."""
         return None
+
+    def __repr__(self) -> str:
+        return f"Points({self.space})"
 
     def default_likelihood(self) -> WrappedGaussian:
         """Return the wrapped Gaussian of the space."""

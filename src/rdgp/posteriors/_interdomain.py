@@ -51,6 +51,10 @@ class Interdomain(Variational):
         parts = [np.ones((own.num_parts, tail)) for own in levels] if tail else []
         self.tails = tuple(Parameter(part, name="tail variances", trainable=learned) for part in parts)
 
+    def details(self) -> tuple[str, ...]:
+        """Return the length of the tail."""
+        return (f"tail={self.tail}",) if self.tail else ()
+
     @property
     def size(self) -> int:
         """Number of features."""
@@ -69,7 +73,7 @@ class Interdomain(Variational):
         psi = process.lowest_features(x, process.levels.num_levels - self.tail)
         return Conditional(psi * scales[head], process.tail_variance(self.tails[i].value, x))
 
-    def joint_rest(self, x: Float[Array, "N D"]) -> tuple[Float[Array, "n n"], ...]:
+    def joint_rest(self, x: Float[Array, "N D"]) -> tuple[Float[Array, "_ _"], ...]:
         """Return the covariance of the tail."""
         rests = []
         for i, process in enumerate(self.field.processes):
