@@ -15,7 +15,7 @@ from rdgp.fields._frames import Frame
 from rdgp.fields._process import Process, ProcessDraw
 from rdgp.spaces import Space
 
-Weights = tuple[Float[Array, "r m"], ...]
+Weights = tuple[Float[Array, "_ _"], ...]  # [copies, features] of each process
 
 
 class FunctionDraw(eqx.Module):
@@ -46,7 +46,7 @@ class Field(eqx.Module):
         """The independent processes of which the field is a linear image."""
 
     @abstractmethod
-    def mixing(self, x: Float[Array, "N D"], frame: Frame) -> tuple[Float[Array, "N q p r"], ...]:
+    def mixing(self, x: Float[Array, "N D"], frame: Frame) -> tuple[Float[Array, "N q _ _"], ...]:
         """Return the matrices that turn values of the processes into coordinates in a frame."""
 
     @abstractmethod
@@ -190,14 +190,14 @@ class Field(eqx.Module):
         triples = zip(self.processes, basis, weights, strict=True)
         return self.assemble(x, tuple(process.evaluate(own, x, w) for process, own, w in triples))
 
-    def assemble(self, x: Float[Array, "N D"], values: tuple[Float[Array, "N p r"], ...]) -> Float[Array, "N ..."]:
+    def assemble(self, x: Float[Array, "N D"], values: tuple[Float[Array, "N _ _"], ...]) -> Float[Array, "N ..."]:
         """Turn values of the processes into values of the field."""
         frame = self.bundle.frame(x)
         pairs = zip(self.mixing(x, frame), values, strict=True)
         return frame.values(reduce(jnp.add, [jnp.einsum("nqpr,npr->nq", mix, value) for mix, value in pairs]))
 
     def variance_trace(
-        self, x: Float[Array, "N D"], frame: Frame, factors: tuple[Float[Array, "r m m"], ...]
+        self, x: Float[Array, "N D"], frame: Frame, factors: tuple[Float[Array, "_ _ _"], ...]
     ) -> Float[Array, "N"]:
         """Return the total variance of a value whose whitened weights have given Cholesky factors."""
         total = jnp.zeros(x.shape[0], x.dtype)

@@ -59,7 +59,7 @@ class ProjectedField(Field):
         priors = tuple(prior.with_lengthscales_of(x).with_variance(mean_square) for prior in self.priors)
         return eqx.tree_at(lambda field: field.priors, self, priors)
 
-    def mixing(self, x: Float[Array, "N D"], frame: TangentFrame) -> tuple[Float[Array, "N q 1 r"], ...]:
+    def mixing(self, x: Float[Array, "N D"], frame: TangentFrame) -> tuple[Float[Array, "N q 1 _"], ...]:
         """Return the components of the unit vectors of the ambient space."""
         rows = jnp.swapaxes(frame.rows, -1, -2)[:, :, None, :]
         return tuple(rows[..., part] for part, _ in self._blocks())
@@ -75,7 +75,7 @@ class ProjectedField(Field):
         ]
         return reduce(jnp.add, terms)
 
-    def assemble(self, x: Float[Array, "N D"], values: tuple[Float[Array, "N 1 r"], ...]) -> Float[Array, "N V"]:
+    def assemble(self, x: Float[Array, "N D"], values: tuple[Float[Array, "N 1 _"], ...]) -> Float[Array, "N V"]:
         """Project the ambient vectors."""
         ambient = jnp.concatenate([value[:, 0, :] for value in values], axis=-1)
         factors = self.bundle.factors
