@@ -15,7 +15,7 @@ from rdgp.fields._frames import Frame
 from rdgp.fields._process import Process, ProcessDraw
 from rdgp.spaces import Space
 
-Weights = tuple[Float[Array, "_ _"], ...]
+Weights = tuple[Float[Array, "_ _"], ...]  # [copies, features] of each process
 
 
 class FunctionDraw(eqx.Module):
