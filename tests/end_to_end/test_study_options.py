@@ -1,7 +1,10 @@
 """Studies ask good points with every acquisition and surrogate, and on products with a boundary."""
 
+from pathlib import Path
+
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -10,8 +13,9 @@ from rdgp.bayesopt._engine import Engine
 from rdgp.bayesopt._trial import Padded
 from rdgp.bayesopt._region import Region
 from rdgp.bayesopt._surrogates import parameters_of
+from rdgp.core import register
 from rdgp.models import DeepGP
-from rdgp.spaces import Box, Circle, Product, Rotations, Space, Sphere
+from rdgp.spaces import Box, Circle, Flat, Isometry, Product, Rotations, Space, Sphere, Torus
 
 pytestmark = pytest.mark.xdist_group("study")
 
@@ -40,6 +44,54 @@ def test_products_with_a_boundary_are_searched_near_and_far() -> None:
     near, anywhere = study.ask(2)
     assert (near.origin, anywhere.origin) == ("local", "global")
     assert all(bool(space.contains(trial.x)) for trial in (near, anywhere))
+
+
+@register("tests:Disc")
+class Disc(Flat):
+    """The unit disc, a space that the library does not know."""
+
+    dim = property(lambda _: 2)
+    injectivity_radius = property(lambda _: 0.0)
+    has_boundary = property(lambda _: True)
+
+    def __str__(self) -> str:
+        return "Disc()"
+
+    def _random_isometry(self, key: jax.Array) -> Isometry:
+        return Isometry(jax.random.orthogonal(key, 2), jnp.zeros(2))
+
+    def _exp(self, x: jax.Array, v: jax.Array) -> jax.Array:
+        return self._nearest(x + v)
+
+    def _nearest(self, x: jax.Array) -> jax.Array:
+        return x / jnp.maximum(jnp.sqrt(jnp.sum(x * x, axis=-1, keepdims=True) + 1e-30), 1.0)
+
+    def _random(self, n: int, key: jax.Array) -> jax.Array:
+        ball = jax.random.ball(key, 2, shape=(n,))
+        return ball.astype(jnp.result_type(float))
+
+
+def test_a_space_from_outside_is_searched_and_its_file_names_it_by_its_tag(tmp_path: Path) -> None:
+    study = told(Disc(), 11)
+    study.save(tmp_path / "disc.json")
+    near, anywhere = study.ask(2)
+    assert (near.origin, anywhere.origin) == ("local", "global")
+    assert all(bool(Disc().contains(trial.x)) for trial in (near, anywhere))
+    assert '"tests:Disc"' in (tmp_path / "disc.json").read_text()
+    loaded = Study.load(tmp_path / "disc.json", read_only=True)
+    assert loaded.space == Disc()
+    np.testing.assert_array_equal(loaded.ask().x, near.x)
+
+
+def test_factors_and_circles_have_lengthscales_of_their_own_up_to_one_frequency() -> None:
+    def kernels(space: Space) -> list[int]:
+        return [kernel.lengthscale.size for kernel in Study(space)._engine.shallow.field.prior.kernels]
+
+    def levels(space: Space) -> list[int]:
+        return [spectrum.eigenvalues.size for spectrum in Study(space)._engine.shallow.field.prior.spectra]
+
+    assert kernels(Product(Torus(2), Box([0.0] * 3, [1.0] * 3))) == [1, 1, 3]
+    assert [levels(space) for space in (Torus(2), Sphere(3), Rotations())] == [[64, 64], [64], [32]]
 
 
 def test_a_deep_surrogate_asks() -> None:
