@@ -10,9 +10,9 @@ import pytest
 
 from rdgp.bayesopt import Study
 from rdgp.bayesopt._engine import Engine
-from rdgp.bayesopt._trial import Padded
 from rdgp.bayesopt._region import Region
 from rdgp.bayesopt._surrogates import parameters_of
+from rdgp.bayesopt._trial import Padded
 from rdgp.core import register
 from rdgp.models import DeepGP
 from rdgp.spaces import Box, Circle, Flat, Isometry, Product, Rotations, Space, Sphere, Torus
