@@ -133,7 +133,7 @@ class ScalarField(CopiesField):
         return NumberBundle(())
 
     def copies_frame(self, x: Float[Array, "N D"]) -> Frame:
-        """A number is its own coordinate."""
+        """Return the frame of numbers: each is its own coordinate."""
         return self.bundle.frame(x)
 
 

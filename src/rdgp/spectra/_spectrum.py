@@ -128,7 +128,7 @@ class HodgeSpectrum(eqx.Module):
         """Evaluate the eigenfields, part after part, sorted by level within each."""
 
     def lowest_features(self, x: Float[Array, "*N D"], num_levels: int) -> Float[Array, "*N D m"]:
-        """Evaluate the eigenfields of the lowest levels of each part; override it if that is cheaper than all of them."""
+        """Evaluate the eigenfields of the lowest levels of each part; override it if that is cheaper than all."""
         level = np.concatenate([part.per_feature(part.level) for part in self.parts])
         return self.features(x)[..., level < num_levels]
 
@@ -203,8 +203,8 @@ def scalar_spectrum(space: Space, num_levels: int) -> ScalarSpectrum:
 def ambient_spectra(space: Space, num_levels: int) -> tuple[ScalarSpectrum, ...]:
     """Return the spectra of ambient coordinates: functions whose vectors, once projected, are fields of the space.
 
-    One spectrum for each factor of a product, one for any other space. Where a point has one vector these are the scalar
-    spectra; elsewhere a field must satisfy V(Ax) = A V(x) for the identifications A, and functions do not.
+    One spectrum for each factor of a product, one for any other space. Where a point has one vector these are the
+    scalar spectra; elsewhere a field must satisfy V(Ax) = A V(x) for the identifications A, and functions do not.
     """
     if len(space.identifications) > 1:
         raise ValueError(
