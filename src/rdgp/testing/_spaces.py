@@ -332,7 +332,7 @@ def _check_structure(owner: str, space: Space, at: Places) -> None:
     """Hold what is not differentiated: factors, tests of points, units, readable coordinates."""
     x, parts = np.asarray(at.x), space.split(at.x)
     hold_true(owner, "the dimension is at most the ambient one", space.dim <= space.ambient_dim)
-    hold(owner, "split cuts points into those of the factors", np.concatenate(parts, axis=-1), x, rounding=0)
+    hold(owner, "split cuts points into those of the factors", np.concatenate(parts, axis=-1), x, rounding=0.0)
     for factor, part in zip(space.factors, parts, strict=True):
         hold_true(owner, "the parts of a point lie on the factors", factor.contains(part))
     hold_true(owner, "contains tells points of the space", space.contains(x))
