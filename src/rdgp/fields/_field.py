@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from functools import reduce
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -25,7 +26,7 @@ class FunctionDraw(eqx.Module):
     def __call__(self, x: Float[Array, "N D"]) -> Float[Array, "N ..."]:
         """Evaluate it."""
 
-    def at(self, x: Float[Array, "N D"], basis: object) -> Float[Array, "N ..."]:
+    def at(self, x: Float[Array, "N D"], basis: Any) -> Float[Array, "N ..."]:
         """Evaluate it where the field's basis is known, if that helps."""
         return self(x)
 

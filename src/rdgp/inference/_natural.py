@@ -40,7 +40,8 @@ def _step(model: DeepGP, data: Data, key: PRNGKeyArray, rate: Float[Array, ""], 
         return estimate(_with_moments(model, moments), data, key, samples)
 
     slopes = jax.grad(objective)(moments)
-    return _with_moments(model, [_moved(*own, *slope, rate) for own, slope in zip(moments, slopes, strict=True)])
+    pairs = zip(moments, slopes, strict=True)
+    return _with_moments(model, [_moved(own[0], own[1], slope[0], slope[1], rate) for own, slope in pairs])
 
 
 def _moved(

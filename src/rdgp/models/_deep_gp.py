@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from rdgp.core import Numbers, Parameter, ParameterTable, compiled_quickly, describe, register
 from rdgp.fields import Bundle, Field, Frame, FunctionDraw, check_points, check_values
-from rdgp.likelihoods import Likelihood, WrappedGaussian
+from rdgp.likelihoods import ObservationModel
 from rdgp.models._data import Data, known_noise
 from rdgp.models._output import Output, Points, ProcessOutput, as_output
 from rdgp.models._prediction import PointPrediction, Prediction
@@ -52,7 +52,7 @@ class DeepGP(eqx.Module):
     layers: tuple[Variational, ...]  # the hidden layers, each once
     order: tuple[int, ...] = eqx.field(static=True)  # which of them comes when
     output: Output
-    likelihood: Likelihood | WrappedGaussian
+    likelihood: ObservationModel
     bundle: Bundle | None
     mean: Parameter | None
     data: Data | None
@@ -61,7 +61,7 @@ class DeepGP(eqx.Module):
         self,
         hidden: Sequence[Variational] = (),
         output: object = None,
-        likelihood: Likelihood | WrappedGaussian | None = None,
+        likelihood: ObservationModel | None = None,
         *,
         constant_mean: bool = False,
         bundle: Bundle | None = None,
@@ -74,7 +74,8 @@ class DeepGP(eqx.Module):
         own = self.output.bundle
         if constant_mean and (own is None or own.tangent):
             raise ValueError("a constant mean needs a scalar output; tangent fields and points have none")
-        self.mean = Parameter(jnp.zeros(own.value_shape), "real", name="mean") if constant_mean else None
+        shape = () if own is None else own.value_shape
+        self.mean = Parameter(jnp.zeros(shape), "real", name="mean") if constant_mean else None
         self.data = None
         if bundle is not None and (own is None or own.tangent or own.rank != bundle.rank):
             raise ValueError(f"a bundle of rank {bundle.rank} needs a StackedField with outputs={bundle.rank}")
@@ -197,6 +198,7 @@ class DeepGP(eqx.Module):
             y = check_points(self.output.space, y, "y")
             if y.shape[0] != x.shape[0]:
                 raise ValueError(f"y must have one point for each of the {x.shape[0]} of x, got {y.shape[0]}")
+            self.check_noise(noise_variance, x)
             return Data(x, y.astype(x.dtype))
         frame = self.frame(x)
         y = check_values(x, y, frame.value_shape, "y")

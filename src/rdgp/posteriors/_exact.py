@@ -7,7 +7,7 @@ from jax.scipy.linalg import cho_solve
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from rdgp.core import as_matrix, register, solve_lower
-from rdgp.fields import Field, FieldDraw, Frame, FunctionDraw, check_points
+from rdgp.fields import Field, Frame, FunctionDraw, check_points
 from rdgp.posteriors._evidence import (
     evidence_by_features,
     evidence_by_kernel,
@@ -181,7 +181,7 @@ class ExactDraw(FunctionDraw):
     """A function from an exact posterior: a prior draw plus a correction that makes it agree with the data."""
 
     posterior: Exact
-    prior: FieldDraw
+    prior: FunctionDraw
     solution: Float[Array, "k r"]
 
     @eqx.filter_jit

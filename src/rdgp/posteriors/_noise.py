@@ -72,7 +72,7 @@ class Noise(eqx.Module):
         full = jnp.zeros((p, n, p, n), dtype).at[:, points, :, points].set(blocks)
         return full.reshape(p * n, p * n)
 
-    def sample(self, shape: tuple[int, int, int], dtype: jnp.dtype, *, key: PRNGKeyArray) -> Float[Array, "N p r"]:
+    def sample(self, shape: tuple[int, ...], dtype: jnp.dtype, *, key: PRNGKeyArray) -> Float[Array, "N p r"]:
         """Draw the noise of r copies."""
         normal = standard_normal(key, shape, dtype)
         if self.uniform:

@@ -128,7 +128,7 @@ class HodgeSpectrum(eqx.Module):
         """Evaluate the eigenfields, part after part, sorted by level within each."""
 
     def lowest_features(self, x: Float[Array, "*N D"], num_levels: int) -> Float[Array, "*N D m"]:
-        """Evaluate the eigenfields of the lowest levels of each part; override it if that is cheaper than all of them."""
+        """Evaluate the eigenfields of the lowest levels of each part; override it if that is cheaper than all."""
         level = np.concatenate([part.per_feature(part.level) for part in self.parts])
         return self.features(x)[..., level < num_levels]
 
