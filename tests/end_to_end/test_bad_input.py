@@ -28,6 +28,7 @@ X = points(SPHERE, 0)
 FIELD = ScalarField(SPHERE, Matern(), num_levels=4)
 GP = ExactGP(FIELD, 0.1)
 
+
 class Flatless(Kernel):
     """A kernel of one's own, on curved spaces only."""
 

@@ -9,7 +9,7 @@ import pytest
 from rdgp.core import compiled
 from rdgp.likelihoods import Gaussian, WrappedGaussian
 from rdgp.models import DeepGP, propagate
-from rdgp.posteriors import InducingPoints, IndependentDraw, Interdomain
+from rdgp.posteriors import IndependentDraw, InducingPoints, Interdomain
 from tests.equivalence.deep_models import (
     KEY,
     NOISE,

@@ -109,5 +109,5 @@ def test_single_precision(tmp_path: Path) -> None:
     save(FIELD, tmp_path / "double")
     with jax.enable_x64(False):
         message = refuse(tmp_path / "double")
-    assert "parameters[\"nu\"].raw is float64" in message
+    assert 'parameters["nu"].raw is float64' in message
     assert 'jax.config.update("jax_enable_x64", True)' in message
