@@ -17,7 +17,7 @@ QUICK := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 JAX_PLATFORMS=cpu \
 	JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES=-1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo picture test check format bench quality depth winds clean
+.PHONY: help demo picture test check format bench steps quality depth winds clean
 
 help:  ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile
@@ -45,6 +45,9 @@ format: .venv/.dev  ## Fix formatting and simple lint
 bench: .venv/.bench  ## Print the table of speeds, as ratios
 	$(QUIET) $(KEEP_MEMORY) $(BIN)/python benchmarks/foundation.py
 	$(QUIET) $(KEEP_MEMORY) $(BIN)/python benchmarks/deep.py
+
+steps: .venv/.dev  ## Compare steps with those of another checkout, at OLD
+	$(QUIET) $(KEEP_MEMORY) $(BIN)/python benchmarks/steps.py $(OLD)
 
 quality: .venv/.dev  ## Print how well deep models predict (needs RDGP_DATA)
 	$(QUIET) $(KEEP_MEMORY) $(BIN)/python -m rdgp_paper.benchmarks.quality

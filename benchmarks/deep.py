@@ -15,38 +15,31 @@ from timing import first_call, interleaved, print_table
 
 jax.config.update("jax_enable_x64", True)
 
-from rdgp import (  # noqa: E402
-    DeepGP,
-    Gaussian,
-    HodgeField,
-    Interdomain,
-    Matern,
-    ProjectedField,
-    ScalarField,
-    Sphere,
-    euclidean_deep_gp,
-)
 from rdgp.core import split_trainable  # noqa: E402
-from rdgp.inference import Batch, elbo  # noqa: E402
-from rdgp.inference._data import batch_of, first_carriers  # noqa: E402
-from rdgp.inference._fit import _model  # noqa: E402
+from rdgp.fields import HodgeField, ProjectedField, ScalarField  # noqa: E402
+from rdgp.inference import RECIPES, Plan, advance, estimate, initial_state, with_vector  # noqa: E402
+from rdgp.kernels import Matern  # noqa: E402
+from rdgp.likelihoods import Gaussian  # noqa: E402
+from rdgp.models import Data, DeepGP, euclidean_deep_gp  # noqa: E402
+from rdgp.posteriors import Interdomain  # noqa: E402
+from rdgp.spaces import Sphere  # noqa: E402
 
 SAMPLES = 3
 
 
 def step(model: DeepGP, x: jax.Array, y: jax.Array) -> Callable[[], Any]:
-    """Return a function that computes the bound and its gradient in all parameters."""
-    vector = ravel_pytree(split_trainable(model)[0])[0]
-    coordinates, carriers = model.coordinates(x, y), first_carriers(model, x)
+    """Return a function that computes the ELBO and its gradient in all parameters."""
+    vector, data = ravel_pytree(split_trainable(model)[0])[0], model.check_data(x, y)
+    basis = model.hidden[0].field.basis(x) if model.hidden[0].num_normals else None
 
     @jax.jit
-    def value_and_gradient(vector: jax.Array, x: jax.Array, y: jax.Array, carriers: Any, key: jax.Array) -> Any:
-        def bound(vector: jax.Array) -> jax.Array:
-            return elbo(_model(model, vector), Batch(x, y, carriers, x.shape[0]), key, SAMPLES)
+    def value_and_gradient(vector: jax.Array, data: Data, basis: Any, key: jax.Array) -> Any:
+        def elbo(vector: jax.Array) -> jax.Array:
+            return estimate(with_vector(model, vector), data, key, SAMPLES, basis)
 
-        return jax.value_and_grad(bound)(vector)
+        return jax.value_and_grad(elbo)(vector)
 
-    return lambda: value_and_gradient(vector, x, coordinates, carriers, jax.random.key(0))
+    return lambda: value_and_gradient(vector, data, basis, jax.random.key(0))
 
 
 def products(shapes: list[tuple[int, int]]) -> Callable[[], Any]:
@@ -65,8 +58,8 @@ def residual(layers: int, hidden: Callable[[], Interdomain], output: Interdomain
     return DeepGP(tuple(hidden() for _ in range(layers - 1)), output, Gaussian(0.01))
 
 
-def hodge(levels: int) -> Interdomain:
-    return Interdomain(HodgeField(Sphere(2), Matern(variance=0.01), Matern(variance=0.01), levels=levels))
+def hodge(num_levels: int) -> Interdomain:
+    return Interdomain(HodgeField(Sphere(2), Matern(variance=0.01), Matern(variance=0.01), num_levels=num_levels))
 
 
 def against_products() -> list[tuple[str, ...]]:
@@ -80,14 +73,14 @@ def against_products() -> list[tuple[str, ...]]:
         tangent = name == "wind"
         y = Sphere(2).project(x, jnp.cos(3 * x)) if tangent else jnp.cos(3 * x[:, 0])
         for layers, bar in bars.items():
-            output = hodge(fields) if tangent else Interdomain(ScalarField(Sphere(2), Matern(), levels=7))
+            output = hodge(fields) if tangent else Interdomain(ScalarField(Sphere(2), Matern(), num_levels=7))
             model = residual(layers, lambda fields=fields: hodge(fields), output)
             m = 2 * fields * (fields + 2)
             shapes = [(2 * n * (1 if i == 0 else SAMPLES), m) for i in range(layers - 1)]
             shapes.append((2 * n * SAMPLES, m) if tangent else (n * SAMPLES, 49))
-            rivals = {"step": step(model, x, y), "products": products(shapes)}
-            compilation = first_call(rivals["step"])
-            ms = interleaved(rivals, repetitions=10)
+            runs = {"step": step(model, x, y), "products": products(shapes)}
+            compilation = first_call(runs["step"])
+            ms = interleaved(runs, repetitions=10)
             rows.append(
                 (
                     f"{name} size, {layers} layers, products {shapes}",
@@ -101,24 +94,24 @@ def against_products() -> list[tuple[str, ...]]:
 
 
 def against_euclidean() -> list[tuple[str, ...]]:
-    """Compare residual steps on S_d with Euclidean ones: batch 1000, as many harmonics as locations."""
+    """Compare residual steps on S_d with Euclidean ones: batch 1000, as many harmonics as inducing points."""
     rows = []
-    for d, levels, m in ((4, 7, 336), (6, 5, 294), (8, 4, 210)):
+    for d, num_levels, m in ((4, 7, 336), (6, 5, 294), (8, 4, 210)):
         x = Sphere(d).random(1000, key=jax.random.key(1))
         y = jnp.cos(3 * x[:, 0])
         for layers in (2, 3, 5):
-            field = ProjectedField(Sphere(d), Matern(variance=0.01), levels=levels)
-            output = Interdomain(ScalarField(Sphere(d), Matern(), levels=levels))
+            field = ProjectedField(Sphere(d), Matern(variance=0.01), num_levels=num_levels)
+            output = Interdomain(ScalarField(Sphere(d), Matern(), num_levels=num_levels))
             model = residual(layers, lambda field=field: Interdomain(field), output)
-            count = scalar_size(output)
-            rival = euclidean_deep_gp(d, layers, m, x=x[:, :d])
-            rivals = {"residual": step(model, x, y), "euclidean": step(rival, x[:, :d], y)}
-            compilation = [first_call(run) for run in rivals.values()]
-            ms = interleaved(rivals, repetitions=4)
+            count = output.field.num_weights
+            baseline = euclidean_deep_gp(d, layers, m, x=x[:, :d])
+            runs = {"residual": step(model, x, y), "euclidean": step(baseline, x[:, :d], y)}
+            compilation = [first_call(run) for run in runs.values()]
+            ms = interleaved(runs, repetitions=4)
             print(f"S_{d}, {layers} layers: {ms}", file=sys.stderr, flush=True)
             rows.append(
                 (
-                    f"S_{d}, {layers} layers, {count} harmonics, {m} locations",
+                    f"S_{d}, {layers} layers, {count} harmonics, {m} inducing points",
                     f"{ms['residual']:.0f} ms ({compilation[0]:.1f} s)",
                     f"{ms['euclidean']:.0f} ms ({compilation[1]:.1f} s)",
                     f"{ms['euclidean'] / ms['residual']:.1f}x faster",
@@ -129,21 +122,21 @@ def against_euclidean() -> list[tuple[str, ...]]:
 
 
 def against_gpytorch() -> list[tuple[str, ...]]:
-    """Compare steps of the Euclidean deep Gaussian process with GPyTorch's: N = 1600, d = 3, 49 locations."""
-    from rival import gpytorch_step
+    """Compare steps of the Euclidean deep Gaussian process with GPyTorch's: N = 1600, d = 3, 49 inducing points."""
+    from gpytorch_baseline import gpytorch_step
 
     x = jax.random.normal(jax.random.key(0), (1600, 3))
     y = jnp.cos(3 * x[:, 0])
     rows = []
     for layers in (2, 3):
         model = euclidean_deep_gp(3, layers, 49, x=x)
-        z = np.asarray(model.output.z)
-        rivals = {
+        z = np.asarray(model.output.variational.z)
+        runs = {
             "ours": step(model, x, y),
             "theirs": gpytorch_step(np.asarray(x), np.asarray(y), z, layers, SAMPLES),
         }
-        compilation = [first_call(run) for run in rivals.values()]
-        ms = interleaved(rivals, repetitions=10)
+        compilation = [first_call(run) for run in runs.values()]
+        ms = interleaved(runs, repetitions=10)
         rows.append(
             (
                 f"Euclidean deep GP, {layers} layers",
@@ -158,24 +151,20 @@ def against_gpytorch() -> list[tuple[str, ...]]:
 
 def minibatch_memory() -> list[tuple[str, ...]]:
     """Look at the temporary memory of one step with 1000 of N points."""
-    model = residual(3, lambda: hodge(5), Interdomain(ScalarField(Sphere(2), Matern(), levels=7)))
-    vector = ravel_pytree(split_trainable(model)[0])[0]
+    model = residual(3, lambda: hodge(5), Interdomain(ScalarField(Sphere(2), Matern(), num_levels=7)))
+    plan = Plan(RECIPES["paper"], None, 1, SAMPLES, 1000)
+    state = initial_state(ravel_pytree(split_trainable(model)[0])[0], plan)
 
-    def bound(vector: jax.Array, x: jax.Array, y: jax.Array, key: jax.Array) -> jax.Array:
-        batch = batch_of(Batch(x, y, None, x.shape[0]), 1000, key, distinct=False)
-        return elbo(_model(model, vector), batch, key, SAMPLES)
+    def one_step(x: jax.Array, y: jax.Array, key: jax.Array) -> jax.Array:
+        return advance(state, model, Data(x, y), key, plan, 1, 1)[0].parameters
 
     rows = []
     for n in (10_000, 1_000_000):
-        shapes = [jax.ShapeDtypeStruct(shape, jnp.float64) for shape in ((n, 3), (n, 1, 1))]
-        compiled = jax.jit(jax.value_and_grad(bound)).lower(vector, *shapes, jax.random.key(0)).compile()
+        shapes = [jax.ShapeDtypeStruct(shape, jnp.float64) for shape in ((n, 3), (n, 1))]
+        compiled = jax.jit(one_step).lower(*shapes, jax.random.key(0)).compile()
         megabytes = compiled.memory_analysis().temp_size_in_bytes / 1e6
         rows.append((f"N = {n:,}, batch 1000, 3 layers", f"{megabytes:.1f} MB of temporaries", "-", "-", "the same"))
     return rows
-
-
-def scalar_size(family: Interdomain) -> int:
-    return int(np.asarray(family.field.scales()).size)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,9 @@ import geometric_kernels.jax  # noqa: E402, F401 - switches its back end on
 from geometric_kernels.kernels import MaternKarhunenLoeveKernel  # noqa: E402
 from geometric_kernels.spaces import Hypersphere  # noqa: E402
 
-from rdgp import HodgeField, Matern, ScalarField, Sphere  # noqa: E402
+from rdgp.fields import HodgeField, ScalarField  # noqa: E402
+from rdgp.kernels import Matern  # noqa: E402
+from rdgp.spaces import Sphere  # noqa: E402
 from rdgp.spectra import hodge_spectrum, scalar_spectrum  # noqa: E402
 
 LEVELS, BATCH, SIZE = 13, 4800, 1000  # degrees 0..12
@@ -43,14 +45,14 @@ def features() -> list[tuple[str, ...]]:
         "theirs": lambda x: theirs(x),
         "hodge": hodge_spectrum(SPACE, LEVELS - 1, ("gradient", "curl")).features,
     }
-    rivals, compilation, count = {}, {}, {}
+    runs, compilation, count = {}, {}, {}
     for name, function in functions.items():
         run, shape = value_and_pullback(function), jax.eval_shape(function, x).shape
         cotangent = jax.random.normal(jax.random.key(1), shape)
         compilation[name], count[name] = first_call(run, x, cotangent), shape[-1]
-        rivals[name] = lambda run=run, cotangent=cotangent: run(x, cotangent)
-    ms = interleaved({name: rivals[name] for name in ("scalar", "theirs")})  # apart: large arrays empty the cache
-    ms |= interleaved({name: rivals[name] for name in ("hodge",)})
+        runs[name] = lambda run=run, cotangent=cotangent: run(x, cotangent)
+    ms = interleaved({name: runs[name] for name in ("scalar", "theirs")})  # apart: large arrays empty the cache
+    ms |= interleaved({name: runs[name] for name in ("hodge",)})
     per_feature = (ms["hodge"] / count["hodge"]) / (ms["scalar"] / count["scalar"])
     return [
         (
@@ -73,7 +75,7 @@ def features() -> list[tuple[str, ...]]:
 def covariance() -> tuple[str, ...]:
     """Time a covariance matrix and look at its temporary memory."""
     x = SPACE.random(SIZE, key=jax.random.key(0))
-    field = ScalarField(SPACE, Matern(1.5, 1.0), levels=LEVELS)
+    field = ScalarField(SPACE, Matern(1.5, 1.0), num_levels=LEVELS)
     kernel = MaternKarhunenLoeveKernel(Hypersphere(2), LEVELS)
     numbers = {"nu": jnp.array([1.5]), "lengthscale": jnp.array([1.0])}
     ours, theirs = jax.jit(lambda x, y: field.covariance(x, y)), jax.jit(lambda x, y: kernel.K(numbers, x, y))
@@ -94,13 +96,13 @@ def construction() -> tuple[str, ...]:
     seconds = first_call(lambda: scalar_spectrum(Sphere(9), 7).num_features)
     x = Sphere(9).random(100, key=jax.random.key(0))
     spectrum = scalar_spectrum(Sphere(9), 7)
-    zonal = first_call(spectrum.zonal, jnp.ones(7), x, x)
+    kernel = first_call(spectrum.kernel, jnp.ones(7), x, x)
     evaluated = first_call(spectrum.features, x)
     return (
         f"Sphere(9), scalar spectrum to degree 6 ({spectrum.num_features} harmonics)",
         f"{seconds:.3f} s",
         "-",
-        f"first kernel {zonal:.1f} s, first features {evaluated:.1f} s",
+        f"first kernel {kernel:.1f} s, first features {evaluated:.1f} s",
         "under 5 s",
     )
 
@@ -109,7 +111,7 @@ def derivatives() -> tuple[str, ...]:
     """Time Hodge features with their derivative along a direction, what a second hidden layer needs."""
     x = SPACE.random(BATCH, key=jax.random.key(0))
     v = SPACE.project(x, jax.random.normal(jax.random.key(1), x.shape))
-    field = HodgeField(SPACE, Matern(), Matern(), levels=LEVELS - 1)
+    field = HodgeField(SPACE, Matern(), Matern(), num_levels=LEVELS - 1)
     value, both = jax.jit(lambda x: field.features(x)), jax.jit(lambda x, v: jax.jvp(field.features, (x,), (v,)))
     compilation = [first_call(value, x), first_call(both, x, v)]
     ms = interleaved({"value": lambda: value(x), "both": lambda: both(x, v)})

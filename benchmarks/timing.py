@@ -1,4 +1,4 @@
-"""Interleaved CPU-time measurement: machines are noisy, so rivals take turns and the least time of each counts."""
+"""Interleaved CPU-time measurement: machines are noisy, so functions take turns and the least time of each counts."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -14,11 +14,11 @@ def first_call(function: Callable[..., Any], *arguments: Any) -> float:
     return time.process_time() - start
 
 
-def interleaved(rivals: Mapping[str, Callable[[], Any]], repetitions: int = 30) -> dict[str, float]:
-    """Run the rivals in turns and return the least CPU milliseconds of each."""
-    best = dict.fromkeys(rivals, float("inf"))
+def interleaved(functions: Mapping[str, Callable[[], Any]], repetitions: int = 30) -> dict[str, float]:
+    """Run functions in turns and return the least CPU milliseconds of each."""
+    best = dict.fromkeys(functions, float("inf"))
     for _ in range(repetitions):
-        for name, run in rivals.items():
+        for name, run in functions.items():
             start = time.process_time()
             jax.block_until_ready(run())
             best[name] = min(best[name], 1e3 * (time.process_time() - start))

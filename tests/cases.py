@@ -18,6 +18,7 @@ SPACES: list[Space] = [
     Circle(),
     Sphere(2),
     Sphere(3),
+    Sphere(4),
     Torus(3),
     Rotations(),
     Euclidean(3),

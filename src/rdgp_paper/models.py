@@ -12,8 +12,8 @@ from rdgp.inference import FitResult, fit
 from rdgp.likelihoods import Gaussian
 from rdgp.metrics import calibration_curve, mse, nlpd
 from rdgp.models import DeepGP, Prediction, deep_gp, euclidean_deep_gp
+from rdgp.posteriors import InducingPoints, Interdomain, WhitenedGaussian, kmeans
 from rdgp.spaces import Space
-from rdgp.variational import InducingLocations, Interdomain, kmeans
 from rdgp_paper.data import Split
 from rdgp_paper.runs import Settings
 
@@ -38,15 +38,14 @@ def build(space: Space, settings: Settings, x: np.ndarray, output: str = "scalar
     if model == "euclidean":
         inside = None if settings.get("space") == "flat" else space
         kept, count = int(settings["num_output_levels"]), int(settings["num_inducing"])
-        return euclidean_deep_gp(x.shape[1], layers, count, x=x, input_space=inside, output=output, levels=kept)  # type: ignore[arg-type]
+        return euclidean_deep_gp(x.shape[1], layers, count, x=x, input_space=inside, output=output, num_levels=kept)  # type: ignore[arg-type]
     if model != "residual":
         raise ValueError(f"model must be residual, euclidean or exact, got {model!r}")
     field: Any = settings.get("field", "hodge")
     field = "hodge" if field == "none" else field  # which hidden fields a model without hidden layers has not
     tail = int(settings.get("tail", 0))
-    levels, output_levels = (_plus(settings.get(name, 0), tail) for name in ("num_levels", "num_output_levels"))
-    options: dict[str, Any] = {"levels": levels, "output_levels": output_levels, "constant_mean": mean}
-    base = deep_gp(space, layers, field, output, **options)  # type: ignore[arg-type]
+    sizes = {name: _plus(settings.get(name, 0), tail) for name in ("num_levels", "num_output_levels")}
+    base = deep_gp(space, layers, field, output, constant_mean=mean, **sizes)  # type: ignore[arg-type]
     if settings["training"] == "default":
         return base
     if settings["inducing"] == "points":
@@ -65,8 +64,8 @@ def _with_points(base: DeepGP, settings: Settings, x: np.ndarray, field: str) ->
     hidden = int(settings.get("num_hidden", count)) // _WIDTH.get(field, 1)
     key, points = jax.random.key(0), jnp.asarray(x)
     inside = kmeans(base.space, points, hidden if base.hidden else 1, key=key)
-    families = [InducingLocations(layer.field, inside) for layer in base.hidden]
-    last = InducingLocations(base.integrated_field, kmeans(base.space, points, count, key=key))
+    families = [InducingPoints(layer.field, inside) for layer in base.hidden]
+    last = InducingPoints(base.field, kmeans(base.space, points, count, key=key))
     return DeepGP(tuple(families), last, Gaussian(0.1), constant_mean=base.mean is not None)
 
 
@@ -75,7 +74,7 @@ def _with_tail(base: DeepGP, tail: int, variances: Any) -> DeepGP:
     if not tail:
         return base
     hidden = [Interdomain(layer.field, tail, variances) for layer in base.hidden]
-    return DeepGP(tuple(hidden), Interdomain(base.integrated_field, tail, variances), Gaussian(0.1))
+    return DeepGP(tuple(hidden), Interdomain(base.field, tail, variances), Gaussian(0.1))
 
 
 def train(model: DeepGP, split: Split, settings: Settings, **options: Any) -> FitResult:
@@ -117,5 +116,6 @@ def scores(prediction: Prediction, test_y: np.ndarray) -> dict[str, Any]:
 
 def count_parameters(model: DeepGP) -> int:
     """Return how many numbers training changes, factors of covariances counted as triangles."""
-    blocks = [block for layer in (*model.hidden, model.output) for block in getattr(layer, "blocks", ())]
-    return sum(b.mean.shape[0] * (b.mean.shape[1] * (b.mean.shape[1] + 3) // 2) for b in blocks)
+    nodes = jax.tree.leaves(model, is_leaf=lambda node: isinstance(node, WhitenedGaussian))
+    sizes = [node.mean.shape for node in nodes if isinstance(node, WhitenedGaussian)]
+    return sum(copies * (size * (size + 3) // 2) for copies, size in sizes)

@@ -3,9 +3,11 @@
 
 from collections.abc import Callable
 
+import jax
 import numpy as np
 import pytest
 import xarray
+from sklearn.model_selection import GridSearchCV
 
 from rdgp import geo, metrics
 from rdgp.datasets import Observations
@@ -185,6 +187,24 @@ def test_new_observations_have_no_known_noise_unless_it_is_given() -> None:
     scaled = estimator.predict_distribution(LATLON, scaled=True, noise_variance=COVARIANCES)
     difference = metrics.nlpd(known, y) - metrics.nlpd(scaled, y / estimator.scale_)
     np.testing.assert_allclose(difference, 2.0 * np.log(estimator.scale_[0]))
+
+
+def test_noise_is_split_with_the_observations() -> None:
+    search = GridSearchCV(SphereRegressor(**TINY), {"steps": [1]}, cv=2, error_score="raise")
+    search.fit(LATLON, temperatures(LATLON), noise_variance=VARIANCES)
+    np.testing.assert_array_equal(search.best_estimator_.fitted_.noise_variance, VARIANCES)
+
+
+def test_single_precision_takes_noise_of_all_sizes() -> None:
+    """One half has a million times the noise variance of the other, which it must not blur."""
+    noise = np.where(np.arange(24)[:, None, None] % 2, 1e5, 0.1) * np.eye(2)
+    double = VectorFieldRegressor(**TINY).fit(LATLON, winds(LATLON), noise_variance=noise)
+    with jax.enable_x64(False):
+        single = VectorFieldRegressor(**TINY).fit(LATLON, winds(LATLON), noise_variance=noise)
+        mean, std = single.predict(TEST, return_std=True)
+    assert single.model_.data.x.dtype == np.float32
+    np.testing.assert_allclose(mean, double.predict(TEST), atol=0.05)
+    np.testing.assert_allclose(std, double.predict(TEST, return_std=True)[1], rtol=0.05)
 
 
 def test_files_hold_the_noise(tmp_path: object) -> None:

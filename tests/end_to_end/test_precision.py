@@ -80,8 +80,9 @@ def test_deep_fits_follow_the_precision_of_the_process() -> None:
         with jax.enable_x64(double):
             x = points(SPACE, 0, n=30, dtype=np.float64 if double else np.float32)
             y = x[:, 0] + 0.2 * jax.random.normal(jax.random.key(0), (30,), x.dtype)
-            model = deep_gp(SPACE, 2, num_output_levels=5)
-            model = fit(model, x, y, key=jax.random.key(1), steps=2, progress=False).model
+            model = fit(
+                deep_gp(SPACE, 2, num_output_levels=5), x, y, key=jax.random.key(1), steps=2, progress=False
+            ).model
             mean = model.predict(x, key=jax.random.key(2)).mean
         assert mean.dtype == x.dtype
         assert np.corrcoef(mean, y)[0, 1] > 0.8

@@ -4,6 +4,7 @@ import errno
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -15,8 +16,8 @@ from rdgp.bayesopt import Study, Trial
 from rdgp.bayesopt._engine import Memory
 from rdgp.bayesopt._file import FileLock
 from rdgp.bayesopt._mixture import Mixture
-from rdgp.bayesopt._observations import bucket
 from rdgp.bayesopt._region import Region, Step, follow
+from rdgp.bayesopt._trial import bucket
 from rdgp.core import compiled
 from rdgp.models import ExactGP
 from rdgp.spaces import Box, Product, Rotations, Sphere, Torus
@@ -78,9 +79,18 @@ def test_prediction_is_in_units_of_y(study: Study) -> None:
     prediction = study.predict(points)
     values = np.array([trial.y for trial in study.trials])
     np.testing.assert_allclose(prediction.mean, values, atol=0.1)
-    assert np.all(prediction.variance >= 0.0)
     assert study.best("posterior").y < 0.1
-    assert np.all(np.isfinite(study.acquisition_at(points)))
+    other = Study(SPACE, direction="maximize", surrogate="shallow", seed=3)
+    other._trials = [replace(trial, y=500.0 - 1000.0 * trial.y) for trial in study.trials]
+    other._memory = study._memory.copy()
+    scaled = other.predict(points)
+    np.testing.assert_allclose(scaled.mean, 500.0 - 1000.0 * prediction.mean, rtol=1e-6)
+    np.testing.assert_allclose(scaled.variance, 1e6 * prediction.variance, rtol=1e-4)
+
+
+def test_the_acquisition_is_highest_where_the_best_values_are(study: Study) -> None:
+    anywhere = np.asarray(SPACE.random(23, key=jax.random.key(2)))
+    assert np.argmax(study.acquisition_at([*anywhere, GOAL])) == 23
 
 
 def test_a_loaded_study_goes_on_as_if_never_interrupted(tmp_path: Path) -> None:

@@ -225,8 +225,11 @@ def test_density_of_tangent_vectors_is_taken_in_the_tangent_space() -> None:
     test = points(Sphere(2), 2)
     prediction, y = gp.predict(test), vectors(Sphere(2), test, 7)
     frame = np.asarray(Sphere(2).frame(test))
-    numbers = (y, prediction.mean, prediction.observed.covariance, prediction.log_prob(y))
-    known = zip(frame, *map(np.asarray, numbers), strict=True)
+    known = zip(
+        frame,
+        *map(np.asarray, (y, prediction.mean, prediction.observed.covariance, prediction.log_prob(y))),
+        strict=True,
+    )
     for own, value, mean, covariance, density in known:
         expected = multivariate_normal.logpdf(own.T @ value, own.T @ mean, own.T @ covariance @ own)
         np.testing.assert_allclose(density, expected, rtol=1e-8)

@@ -174,7 +174,7 @@ def test_a_recipe_of_ones_own_is_used() -> None:
 
 
 def test_estimates_of_batches_stand_for_all_points() -> None:
-    """A shallow explicit model has no draws, so bounds of two halves, each standing for all, average to that of all."""
+    """A shallow explicit model has no draws: bounds of two halves, each standing for all, average to that of all."""
     model = DeepGP((), Interdomain(OUTPUTS["scalar"], std=0.5), Gaussian(NOISE))
     data = model.check_data(X, Y)
     halves = [float(estimate(model, data.rows(slice(i, i + 5), 10), KEY, 1)) for i in (0, 5)]

@@ -134,7 +134,7 @@ def test_prior_draws_of_a_deep_model_move_points_by_the_prior_not_by_the_posteri
     q = with_means(Interdomain(hodge(variance), std=1e-9), 3, 100.0)
     model, count = DeepGP((q,), None, WrappedGaussian(SPHERE)), 3000
     points = np.asarray(_prior_draws(model, TEST, jax.random.split(jax.random.key(4, impl="rbg"), count)))
-    squares = np.sum((points - np.asarray(TEST)) ** 2, axis=-1)  # of chords, within 1e-4 those of arcs
+    squares = np.sum((points - np.asarray(TEST)) ** 2, axis=-1)  # of chordal distances, within 1e-4 those along arcs
     assert squares.mean() == pytest.approx(2 * variance, rel=6 * np.sqrt(1.0 / (3 * count)) + 1e-3)
 
 

@@ -185,7 +185,7 @@ def test_variance_of_a_learned_tail_follows_the_spectrum(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["scalar", "hodge"])
 def test_draws_follow_the_variances_of_a_learned_tail(name: str) -> None:
-    """Normal numbers of the tail are multiplied by its standard deviations: a log variance counts half of it."""
+    """Normal numbers of the tail are multiplied by its standard deviations: a log variance counts half."""
     q = perturbed(FAMILIES["tail"](name))
     normal = jnp.asarray(np.random.default_rng(0).normal(size=q.num_normals))
     weight, slope = jax.value_and_grad(lambda raw: _tail_weight(q, raw, normal))(q.tails[0].raw)

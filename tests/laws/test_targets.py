@@ -115,8 +115,8 @@ def test_ackley_on_the_sphere_is_that_of_the_tangent_plane() -> None:
     x = points(Sphere(3), 3, BATCH)
     tail = np.asarray(x[:, 1:])
     u = np.arccos(x[:, :1]) * tail / np.linalg.norm(tail, axis=1, keepdims=True)
-    waves = np.exp(np.mean(np.cos(2.0 * np.pi * u), axis=1))
-    formula = -20.0 * np.exp(-0.2 * np.sqrt(np.mean(u**2, axis=1))) - waves + 20.0 + np.e
+    ripples = np.exp(np.mean(np.cos(2.0 * np.pi * u), axis=1))
+    formula = -20.0 * np.exp(-0.2 * np.sqrt(np.mean(u**2, axis=1))) - ripples + 20.0 + np.e
     assert np.allclose(targets.ackley(3)(x), formula)
 
 

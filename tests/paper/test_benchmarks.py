@@ -41,8 +41,9 @@ def rotating(points: int, test_points: int) -> Winds:
     return Winds(*arrays, scale=1.0)
 
 
-@pytest.mark.filterwarnings("ignore:The optimal value found")  # by scikit-learn, of a field without noise
-@pytest.mark.parametrize("fit", [winds.residual(1, output_levels=2), winds.scikit], ids=["Hodge", "scikit-learn"])
+@pytest.mark.filterwarnings("ignore:The optimal value found")  # by scikit-learn, of a field without noise ...
+@pytest.mark.filterwarnings("ignore:the observations look free of noise")  # ... and by `fit`
+@pytest.mark.parametrize("fit", [winds.residual(1, num_output_levels=2), winds.scikit], ids=["Hodge", "scikit-learn"])
 def test_models_of_winds_predict_east_and_north(fit: Callable[[Winds], winds.Fitted]) -> None:
     data = rotating(60, 40)
     prediction, noise = fit(data)

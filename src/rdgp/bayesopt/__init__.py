@@ -2,7 +2,7 @@
 
 from rdgp.bayesopt import targets
 from rdgp.bayesopt._file import FileLock
-from rdgp.bayesopt._observations import Trial
 from rdgp.bayesopt._study import Study
+from rdgp.bayesopt._trial import Trial
 
 __all__ = ["FileLock", "Study", "Trial", "targets"]

@@ -1,6 +1,6 @@
 """From finished trials to the next point: fits, posteriors and searches, all functions of data, seed and memory."""
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -11,7 +11,6 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from rdgp.bayesopt._acquisition import Feasibility
 from rdgp.bayesopt._mixture import Mixture, condition
-from rdgp.bayesopt._observations import SMALLEST, Observations, Padded, bucket, filled
 from rdgp.bayesopt._options import AcquisitionName, Options
 from rdgp.bayesopt._region import Region
 from rdgp.bayesopt._scaling import Scaling
@@ -26,6 +25,7 @@ from rdgp.bayesopt._surrogates import (
     shallow_model,
     shallow_starts,
 )
+from rdgp.bayesopt._trial import SMALLEST, Padded, TrialData, bucket, filled
 from rdgp.core import compiled
 from rdgp.fields import TangentBundle, TangentFrame
 from rdgp.inference import with_vector
@@ -89,26 +89,40 @@ class Engine:
         self.space, self.options, self.acquisition, self.sign = space, options, acquisition, sign
         self.shallow = shallow_model(space, options)
         self.cube, self.local = local_model(space.dim, options)
+        self.starts = {"shallow": shallow_starts(self.shallow), "local": shallow_starts(self.local)}
         self.deep: DeepGP | None = None
         self.sizes = (options.random, options.around, options.restarts, options.evaluations)
 
-    def scaling(self, observations: Observations) -> Scaling:
+    def scaling(self, observations: TrialData) -> Scaling:
         """Choose how values are scaled."""
         options = self.options
         return Scaling.of(observations.y, self.sign, standardize=options.standardize, log_warp=options.log_warp)
 
     def fit(
-        self, observations: Observations, memory: Memory, key: PRNGKeyArray, *, deep: bool, whole: bool = False
+        self, observations: TrialData, memory: Memory, key: PRNGKeyArray, *, deep: bool, whole: bool = False
     ) -> Fit:
         """Fit a surrogate to thinned data, to be conditioned on them or, for predictions, on the `whole`."""
         thinned = observations.thinned(self.sign)
         scaling = self.scaling(thinned)
         padded = thinned.padded(scaling)
-        parameters = _fitted("shallow", self.shallow, padded, memory, len(observations.y))
-        model = with_vector(self.shallow, parameters)
+        model = self._fitted("shallow", padded, memory, len(observations.y))
         if deep:
             model = self._deepened(model, padded, key)
         return Fit(model, scaling, observations.padded(scaling) if whole else padded)
+
+    def _fitted(
+        self, name: Literal["shallow", "local"], padded: Padded, memory: Memory, count: int, *, afresh: bool = False
+    ) -> DeepGP:
+        """Fit a shallow surrogate, from its last parameters among others, unless those are of nearly the same data."""
+        model, starts = self.shallow if name == "shallow" else self.local, self.starts[name]
+        last = memory.start(name, starts.shape[1])
+        if last is not None and memory.is_recent(name, count) and not afresh:
+            return with_vector(model, last)
+        first = starts[0] if last is None else last
+        found = fit_shallow(model, padded.data, jnp.concatenate([starts, first[None]]))
+        if count >= 0:
+            memory.keep(name, found, count)
+        return with_vector(model, found)
 
     def _deepened(self, shallow: DeepGP, padded: Padded, key: PRNGKeyArray) -> DeepGP:
         if self.deep is None:
@@ -121,7 +135,7 @@ class Engine:
         paths = self.options.paths if fit.model.order else 1
         return _condition(fit.model, fit.padded, key, paths, (1 if fit.model.order else _NOISY_DRAWS) * noisy)
 
-    def feasibility(self, observations: Observations) -> Feasibility:
+    def feasibility(self, observations: TrialData) -> Feasibility:
         """Return the feasibility model, which calls everything feasible until there are a few failures."""
         x = np.concatenate([observations.x, observations.failed])
         count, total, size = len(observations.x), len(x), bucket(len(x))
@@ -132,7 +146,7 @@ class Engine:
         return Feasibility(filled(x, size), jnp.asarray(succeeded), jnp.asarray(failed), jnp.asarray(bandwidth))
 
     def propose(
-        self, fit: Fit, observations: Observations, best: Float[np.ndarray, "D"], key: PRNGKeyArray
+        self, fit: Fit, observations: TrialData, best: Float[np.ndarray, "D"], key: PRNGKeyArray
     ) -> Float[np.ndarray, "R D"]:
         """Return candidates for the next point anywhere on the space, the best first."""
         feasibility = self.feasibility(observations)
@@ -146,7 +160,7 @@ class Engine:
         return _sorted(found)
 
     def propose_near(
-        self, observations: Observations, memory: Memory, region: Region, key: PRNGKeyArray
+        self, observations: TrialData, memory: Memory, region: Region, key: PRNGKeyArray
     ) -> tuple[Float[np.ndarray, "R D"], float]:
         """Return candidates from the trust region around an observation, the best first, and how promising it is.
 
@@ -165,7 +179,7 @@ class Engine:
         pending = flat[len(y) :] @ axes
         closest = np.argsort(np.linalg.norm(pending, axis=1), kind="stable")[: SMALLEST - count]
         seen = (flat[near] @ axes, y[near], observations.noise[near])
-        there = Observations(*seen, pending[closest], flat[:0], observations.local[near])
+        there = TrialData(*seen, pending[closest], flat[:0], observations.local[near])
         scaling = self.scaling(there)
         padded = there.padded(scaling)
         mixture = self._near(padded, memory, len(y), key)
@@ -181,38 +195,36 @@ class Engine:
         spread = self.scaling(observations).scale
         return np.asarray(points, float), float(np.log(scaling.scale / spread) - np.min(np.asarray(found.values)))
 
-    def is_noisy(self, observations: Observations, memory: Memory) -> bool:
+    def is_noisy(self, observations: TrialData, memory: Memory) -> bool:
         """Tell whether noise matters: as told, or as the last fits of the global or of a local surrogate found it."""
         told = float(np.mean(observations.noise)) / self.scaling(observations).scale ** 2
         everywhere = _noise_of("shallow", self.shallow, memory)
         return told + everywhere > _NOISY or _noise_of("local", self.local, memory) > _NOISY_NEAR
 
-    def neighbors(self, observations: Observations, memory: Memory) -> int:
+    def neighbors(self, observations: TrialData, memory: Memory) -> int:
         """Return how many points the surrogate of a trust region sees: few show the shape, many average noise."""
         noisy = self.is_noisy(observations, memory)
         return _NEAR_IF_NOISY if noisy else min(_NEAR * self.space.dim, _NEAR_IF_NOISY)
 
     def _near(self, padded: Padded, memory: Memory, count: int, key: PRNGKeyArray) -> Mixture:
         """Fit the surrogate of a trust region and condition it."""
-        parameters = _fitted("local", self.local, padded, memory, count, afresh=True)
-        return _condition(with_vector(self.local, parameters), padded, key, 1, 0)
+        return _condition(self._fitted("local", padded, memory, count, afresh=True), padded, key, 1, 0)
 
-    def propose_far(self, observations: Observations, key: PRNGKeyArray) -> Float[np.ndarray, "R D"]:
+    def propose_far(self, observations: TrialData, key: PRNGKeyArray) -> Float[np.ndarray, "R D"]:
         """Return candidates far from everything that was tried, the farthest first."""
         tried = np.concatenate([observations.x, observations.pending, observations.failed])
         candidates = self.space.random(_FAR_CANDIDATES, key=key)
         distance = np.asarray(compiled(_nearest_distance, self.space, candidates, filled(tried, bucket(len(tried)))))
         return np.asarray(candidates, float)[np.argsort(-distance, kind="stable")]
 
-    def prefers_deep(self, observations: Observations, memory: Memory, key: PRNGKeyArray) -> bool:
+    def prefers_deep(self, observations: TrialData, memory: Memory, key: PRNGKeyArray) -> bool:
         """Tell whether the deep surrogate predicts held-out observations better than the shallow one."""
         observations = observations.thinned(self.sign)
         size = bucket(len(observations.y) + len(observations.pending))
         whole = observations._replace(pending=observations.pending[:0]).padded(self.scaling(observations), size)
         held = whole.observed & jnp.asarray(np.arange(size) % _HELD_OUT == _HELD_OUT - 1)
         training = whole.without(held)
-        parameters = _fitted("shallow", self.shallow, training, memory.copy(), -1)
-        shallow = with_vector(self.shallow, parameters)
+        shallow = self._fitted("shallow", training, memory.copy(), -1)
         deep = self._deepened(shallow, training, key)
         scores = [
             float(_held_out(model, training, held, key, paths))
@@ -224,20 +236,6 @@ class Engine:
 def _sorted(found: Minima) -> Float[np.ndarray, "R D"]:
     """Return the ends of searches, the best first."""
     return np.asarray(found.points, float)[np.argsort(np.asarray(found.values), kind="stable")]
-
-
-def _fitted(
-    name: str, model: DeepGP, padded: Padded, memory: Memory, count: int, *, afresh: bool = False
-) -> Float[Array, "P"]:
-    """Fit a shallow surrogate, from its last parameters among others, unless those are of nearly the same data."""
-    starts = shallow_starts(model)
-    last = memory.start(name, starts.shape[1])
-    if last is not None and memory.is_recent(name, count) and not afresh:
-        return last
-    found = fit_shallow(model, padded.data, jnp.concatenate([starts, (starts[0] if last is None else last)[None]]))
-    if count >= 0:
-        memory.keep(name, found, count)
-    return found
 
 
 def _noise_of(name: str, model: DeepGP, memory: Memory) -> float:

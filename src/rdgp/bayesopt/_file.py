@@ -11,7 +11,7 @@ import numpy as np
 
 import rdgp
 from rdgp.bayesopt._checks import check_noise
-from rdgp.bayesopt._observations import Origin, State, Trial
+from rdgp.bayesopt._trial import Origin, State, Trial
 from rdgp.core import check_count
 from rdgp.io import from_json, to_json, write_atomically
 from rdgp.spaces import Space

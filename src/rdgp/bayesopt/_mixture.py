@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key, PRNGKeyArray
 
-from rdgp.bayesopt._observations import Padded
+from rdgp.bayesopt._trial import Padded
 from rdgp.core import standard_normal
 from rdgp.models import DeepGP
 from rdgp.posteriors import Exact, Noise
@@ -54,7 +54,7 @@ def condition(model: DeepGP, padded: Padded, key: PRNGKeyArray, paths: int, draw
         mean, _ = given.coordinate_moments(state.x, state.frame)
         believed = jnp.where(padded.pending[:, None], mean, y)
         noise = Noise(model.noise_variance, data.noise, known)
-        return Exact(model.field, noise, state.x, state.frame, believed).inverted(), mean
+        return Exact(model.field, noise, state.x, state.frame, believed), mean
 
     posteriors, values = jax.lax.map(member, keys)
     if not draws:
@@ -73,4 +73,4 @@ def _through_draws(
     root = jnp.linalg.cholesky(covariance + rounding * jnp.eye(size, dtype=mean.dtype))
     values = mean[:, None] + root @ standard_normal(key, (size, draws), mean.dtype)
     noise = Noise(_EXACT * variance, None, known)
-    return Exact(given.field, noise, given.x, given.frame, values).inverted(), values
+    return Exact(given.field, noise, given.x, given.frame, values), values

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 from jaxtyping import Float, Int
 
-from rdgp.bayesopt._observations import Origin
+from rdgp.bayesopt._trial import Origin
 from rdgp.spaces import Space
 
 _LARGEST, _SMALLEST = 0.5, 1e-6

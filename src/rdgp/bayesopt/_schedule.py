@@ -9,10 +9,10 @@ import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
 from rdgp.bayesopt._engine import Engine, Memory
-from rdgp.bayesopt._observations import Observations, Origin, Trial
 from rdgp.bayesopt._options import SurrogateName
 from rdgp.bayesopt._region import Region, Step, chordal_distance, follow
 from rdgp.bayesopt._surrogates import can_be_deep
+from rdgp.bayesopt._trial import Origin, Trial, TrialData
 from rdgp.spaces import Space, UnitScaling
 
 _APART = 1e-6  # two evaluations are at least so far apart
@@ -36,9 +36,9 @@ class Schedule(NamedTuple):
     switch_at: int | None
     num_initial: int
 
-    def observations(self, trials: Sequence[Trial]) -> Observations:
+    def observations(self, trials: Sequence[Trial]) -> TrialData:
         """Return what is known, in units of order one."""
-        return Observations.of(trials, self.unit)
+        return TrialData.of(trials, self.unit)
 
     def is_deep(self, trials: Sequence[Trial], memory: Memory, key: PRNGKeyArray) -> bool:
         """Choose the surrogate: by name, by number of the trial, or by held-out observations every few of them."""
@@ -76,7 +76,7 @@ class Schedule(NamedTuple):
         """Whether points come from trust regions and from far away between those of the acquisition."""
         return self.engine.options.local
 
-    def _origin(self, number: int, observations: Observations) -> Origin:
+    def _origin(self, number: int, observations: TrialData) -> Origin:
         if number < self.num_initial or len(observations.y) < 2:
             return "initial"
         if not self._several:
@@ -84,7 +84,7 @@ class Schedule(NamedTuple):
         cycle = _LATE if self._is_late(observations) else _EARLY
         return cycle[number % len(cycle)]
 
-    def _is_late(self, observations: Observations) -> bool:
+    def _is_late(self, observations: TrialData) -> bool:
         """Tell whether to refine rather than to explore: after many observations, or once one stands out from all."""
         y = observations.y
         scaling = self.engine.scaling(observations._replace(y=y[~observations.local]))
@@ -124,7 +124,7 @@ class Schedule(NamedTuple):
         return follow(self.unit.space, steps, noisy=noisy)
 
     def _untried(
-        self, candidates: Float[np.ndarray, "R D"], observations: Observations, key: PRNGKeyArray, apart: float
+        self, candidates: Float[np.ndarray, "R D"], observations: TrialData, key: PRNGKeyArray, apart: float
     ) -> tuple[Float[np.ndarray, "D"], bool]:
         """Return the first candidate apart from earlier points and away from failures, else a random such point.
 

@@ -33,10 +33,10 @@ from rdgp.bayesopt._file import (
     write_study,
 )
 from rdgp.bayesopt._mixture import Mixture
-from rdgp.bayesopt._observations import Trial
 from rdgp.bayesopt._options import AcquisitionName, FieldName, InducingName, PresetName, SurrogateName, options_of
 from rdgp.bayesopt._schedule import Schedule
 from rdgp.bayesopt._surrogates import can_be_deep
+from rdgp.bayesopt._trial import Trial
 from rdgp.core import Numbers, check_count, compiled, in_double, require
 from rdgp.fields import NumberFrame, check_points
 from rdgp.models import Prediction

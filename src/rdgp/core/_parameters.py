@@ -149,7 +149,7 @@ def from_vector(like: T, vector: Float[Array | np.ndarray, "n"]) -> T:
 
 
 def log_widths(tree: PyTree, widths: Mapping[str, float]) -> Float[np.ndarray, "n"]:
-    """Return how far the logarithm of each number of `to_vector` may move: by the name of its parameter, else freely."""
+    """Return how far the logarithm of each number of `to_vector` may move, by the name of its parameter."""
     nodes = jax.tree_util.tree_flatten_with_path(tree, is_leaf=lambda node: isinstance(node, Parameter))[0]
     names = [(getattr(path[-1], "key", "") if path else "", node) for path, node in nodes]
     pieces = [np.full(leaf.size, widths.get(name, np.inf)) for name, node in names for leaf in jax.tree.leaves(node)]

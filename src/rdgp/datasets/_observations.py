@@ -62,9 +62,9 @@ def observations(
 ) -> Observations:
     """Return every place where all the variables are known, at one level and time.
 
-    `variables` are names, or names with commas between them. `noise_std` names variables that hold the standard
-    deviations of the errors of these variables, one for each and in their order, in the same units: ("u_err", "v_err")
-    for ("u", "v"). They come back as `noise_std` of the result and must be known wherever the variables are.
+    `variables` are names, or names with commas between them. `noise_std` names variables that hold standard deviations
+    of the errors of these variables, one for each and in their order, in the same units: ("u_err", "v_err") for
+    ("u", "v"). They come back as `noise_std` of the result and must be known wherever the variables are.
     `pressure_level` and `time` choose as in `select`.
 
     Missing values are simply not observations. On a grid a place counts once: of a repeated column (0 and 360 degrees)

@@ -1,13 +1,11 @@
-"""The machinery common to all estimators: scaling, fitting, prediction in blocks, files."""
+"""The machinery common to all estimators: scaling, fitting, prediction in blocks."""
 
-import contextlib
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -22,10 +20,10 @@ from rdgp.estimators._distribution import (
     summarize,
     with_known_noise,
 )
-from rdgp.estimators._fitted import Fitted, from_bytes, plain_attributes, savable_parameters, to_bytes
+from rdgp.estimators._fitted import Fitted, FittedEstimator, savable_parameters
 from rdgp.estimators._noise import known_covariances, scaled_noise
 from rdgp.inference import FitResult, PrecisionWarning, fit
-from rdgp.io import load, save
+from rdgp.io import load
 from rdgp.models import DeepGP, FieldName, Prediction
 
 base: Any = require("sklearn.base", "sklearn")
@@ -37,7 +35,7 @@ _BATCH = 1024
 _ENOUGH = 6000  # scalar observations from which training goes by batches
 
 
-class DeepRegressor(base.RegressorMixin, base.BaseEstimator, ABC):
+class DeepRegressor(base.RegressorMixin, FittedEstimator, ABC):
     """What estimators share; a fitted one holds all it has learned in `fitted_`."""
 
     layers: int
@@ -51,7 +49,6 @@ class DeepRegressor(base.RegressorMixin, base.BaseEstimator, ABC):
     random_state: Any
     progress: bool
     checkpoint: str | Path | None
-    fitted_: Fitted
 
     @abstractmethod
     def _model(self, inputs: Float[np.ndarray, "N F"], targets: Float[np.ndarray, "N ..."], batches: bool) -> DeepGP:
@@ -170,14 +167,6 @@ class DeepRegressor(base.RegressorMixin, base.BaseEstimator, ABC):
             with jax.enable_x64(True):
                 return train()
 
-    def precision(self) -> contextlib.AbstractContextManager[Any]:
-        """Return a context in which JAX computes in the precision of the fitted model."""
-        return jax.enable_x64(self._dtype == np.float64 or jax.config.jax_enable_x64)  # type: ignore[attr-defined]
-
-    @property
-    def _dtype(self) -> Any:
-        return jax.tree.leaves(eqx.filter(self.fitted_.model, eqx.is_inexact_array))[0].dtype
-
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Return the mean at each input; with `return_std` also the standard deviation of the latent value."""
         summary = self.summarize(X)
@@ -227,65 +216,6 @@ class DeepRegressor(base.RegressorMixin, base.BaseEstimator, ABC):
             draws = [self._draw(X, key) for key in jax.random.split(jax.random.key(seed), count)]
         values = np.stack(draws, axis=-1) * self.fitted_.scale[:, None] + self.fitted_.offset[:, None]
         return values.reshape(len(X), *self.fitted_.targets.shape[1:], count)
-
-    def describe(
-        self, names: tuple[str, ...], units: tuple[str, ...], attributes: tuple[dict[str, Any], ...] | None = None
-    ) -> "DeepRegressor":
-        """Keep names, units and further attributes of the targets with what was learned."""
-        validation.check_is_fitted(self)
-        outputs = self.fitted_.offset.size
-        attributes = ({},) * outputs if attributes is None else tuple(plain_attributes(own) for own in attributes)
-        if not len(names) == len(units) == len(attributes) == outputs:
-            raise ValueError(f"names and units must be one for each of {outputs} targets, got {names} and {units}")
-        self.fitted_ = self.fitted_._replace(names=tuple(names), units=tuple(units), attributes=attributes)
-        return self
-
-    def save(self, path: str | Path) -> None:
-        """Write the fitted estimator to one file, for `load_estimator`."""
-        validation.check_is_fitted(self)
-        save(self.fitted_, path)
-
-    @property
-    def model_(self) -> DeepGP:
-        """The fitted model, of scaled targets; compute with it inside `with estimator.precision():`."""
-        return self.fitted_.model
-
-    @property
-    def history_(self) -> Float[np.ndarray, "T"]:
-        """The ELBO at each step of training."""
-        return self.fitted_.history
-
-    @property
-    def status_(self) -> str:
-        """How training ended: ok, nan, diverged or stopped."""
-        return self.fitted_.status
-
-    @property
-    def offset_(self) -> Float[np.ndarray, "P"]:
-        """What is subtracted from targets."""
-        return self.fitted_.offset
-
-    @property
-    def scale_(self) -> Float[np.ndarray, "P"]:
-        """By what targets are divided."""
-        return self.fitted_.scale
-
-    @property
-    def noise_std_(self) -> Float[np.ndarray, "P"]:
-        """Standard deviation of the learned observation noise, to which known noise adds, in the units of y."""
-        with self.precision():
-            return float(np.sqrt(self.fitted_.model.noise_variance)) * self.fitted_.scale
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = dict(super().__getstate__())
-        if "fitted_" in state:
-            state["fitted_"] = to_bytes(state["fitted_"])
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        if "fitted_" in state:
-            state = {**state, "fitted_": from_bytes(state["fitted_"])}
-        super().__setstate__(state)
 
     def _default_names(self, outputs: int) -> tuple[str, ...]:
         return ("y",) if outputs == 1 else tuple(f"y{i}" for i in range(outputs))

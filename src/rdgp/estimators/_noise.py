@@ -33,8 +33,7 @@ def known_covariances(
         _check_covariances(noise)
     elif (noise < 0.0).any():
         raise ValueError(
-            f"noise_variance must not be negative, got {noise.min():g}; pass variances, the squares of standard "
-            "deviations"
+            f"noise_variance must not be negative, got {noise.min():g}; pass squares of standard deviations"
         )
     if p == 1:
         return noise.reshape(n)

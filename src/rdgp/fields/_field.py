@@ -12,11 +12,10 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from rdgp.core import Numbers, as_float_array, check_finite, check_size, compiled, register
 from rdgp.fields._bundle import Bundle
-from rdgp.fields._frames import Frame
 from rdgp.fields._process import Process, ProcessDraw
 from rdgp.spaces import Space
 
-Weights = tuple[Float[Array, "_ _"], ...]
+Weights = tuple[Float[Array, "_ _"], ...]  # [copies, features] of each process
 
 
 class FunctionDraw(eqx.Module):
@@ -35,11 +34,16 @@ class Field(eqx.Module):
     """A zero-mean Gaussian prior over functions or vector fields on a space.
 
     A field is a linear image of independent processes. A field of your own defines `bundle`, `processes`, `mixing` and
-    `with_scale_of`; everything else follows, and may be overridden where there is a cheaper way.
+    `with_scale_of`; everything else follows, and may be overridden where there is a cheaper way. Frames that its
+    methods receive are those of its bundle.
     """
 
     space: eqx.AbstractVar[Space]
-    bundle: eqx.AbstractVar[Bundle]  # where values live
+
+    @property
+    @abstractmethod
+    def bundle(self) -> Bundle:
+        """Where values live."""
 
     @property
     @abstractmethod
@@ -47,7 +51,7 @@ class Field(eqx.Module):
         """The independent processes of which the field is a linear image."""
 
     @abstractmethod
-    def mixing(self, x: Float[Array, "N D"], frame: Frame) -> tuple[Float[Array, "N q _ _"], ...]:
+    def mixing(self, x: Float[Array, "N D"], frame: Any) -> tuple[Float[Array, "N q _ _"], ...]:
         """Return the matrices that turn values of the processes into coordinates in a frame."""
 
     @abstractmethod
@@ -74,7 +78,7 @@ class Field(eqx.Module):
         columns = jnp.moveaxis(self._unscaled(x, frame), -1, 0)  # [M, N, q]
         return jnp.moveaxis(frame.values(columns), 0, -1)
 
-    def _unscaled(self, x: Float[Array, "N D"], frame: Frame) -> Float[Array, "N q M"]:
+    def _unscaled(self, x: Float[Array, "N D"], frame: Any) -> Float[Array, "N q M"]:
         """Return the coordinates of all features, copy after copy of each process."""
         pairs = zip(self.mixing(x, frame), self.processes, strict=True)
         blocks = [jnp.einsum("nqpr,npm->nqrm", mix, process.features(x)) for mix, process in pairs]
@@ -146,40 +150,40 @@ class Field(eqx.Module):
         return tuple(piece.reshape(size) for piece, size in zip(pieces, sizes, strict=True))
 
     def split(
-        self, x: Float[Array, "N D"], frame: Frame, coordinates: Float[Array, "*S N q"]
+        self, x: Float[Array, "N D"], frame: Any, coordinates: Float[Array, "*S N q"]
     ) -> Float[Array, "*S N p r"]:
         """Arrange coordinates as p correlated numbers of r independent copies that share one covariance."""
         return coordinates[..., None]
 
     def join(
-        self, x: Float[Array, "N D"], frame: Frame, mean: Float[Array, "N p r"], covariance: Float[Array, "N p p"]
+        self, x: Float[Array, "N D"], frame: Any, mean: Float[Array, "N p r"], covariance: Float[Array, "N p p"]
     ) -> tuple[Float[Array, "N q"], Float[Array, "N q q"]]:
         """Turn mean and covariance of the correlated numbers into those of the coordinates."""
         return mean[..., 0], covariance
 
     def gram(
-        self, x: Float[Array, "N D"], y: Float[Array, "L D"], frame_x: Frame, frame_y: Frame
+        self, x: Float[Array, "N D"], y: Float[Array, "L D"], frame_x: Any, frame_y: Any
     ) -> Float[Array, "N p L p"]:
         """Return the covariance of the p correlated numbers."""
         return self.joint_gram(x, y, frame_x, frame_y)
 
-    def design(self, x: Float[Array, "N D"], frame: Frame) -> Float[Array, "N p m"]:
+    def design(self, x: Float[Array, "N D"], frame: Any) -> Float[Array, "N p m"]:
         """Evaluate features times scales of the p correlated numbers."""
         return self.joint_design(x, frame)
 
     def joint_gram(
-        self, x: Float[Array, "N D"], y: Float[Array, "L D"], frame_x: Frame, frame_y: Frame
+        self, x: Float[Array, "N D"], y: Float[Array, "L D"], frame_x: Any, frame_y: Any
     ) -> Float[Array, "N q L q"]:
         """Return the covariance of all coordinates."""
         triples = zip(self.mixing(x, frame_x), self.processes, self.mixing(y, frame_y), strict=True)
         terms = [jnp.einsum("napr,nplo,lbor->nalb", a, process.covariance(x, y), b) for a, process, b in triples]
         return reduce(jnp.add, terms)
 
-    def joint_design(self, x: Float[Array, "N D"], frame: Frame) -> Float[Array, "N q M"]:
+    def joint_design(self, x: Float[Array, "N D"], frame: Any) -> Float[Array, "N q M"]:
         """Evaluate features times scales of all coordinates."""
         return self._unscaled(x, frame) * self._scales().astype(x.dtype)
 
-    def point_variance(self, x: Float[Array, "N D"], frame: Frame) -> Float[Array, "N p p"]:
+    def point_variance(self, x: Float[Array, "N D"], frame: Any) -> Float[Array, "N p p"]:
         """Return the covariance of the p correlated numbers at each point alone."""
         pairs = zip(self.mixing(x, frame), self.processes, strict=True)
         return reduce(jnp.add, [jnp.einsum("napr,npo,nbor->nab", m, p.variance(x), m) for m, p in pairs])
@@ -201,8 +205,15 @@ class Field(eqx.Module):
         pairs = zip(self.mixing(x, frame), values, strict=True)
         return frame.values(reduce(jnp.add, [jnp.einsum("nqpr,npr->nq", mix, value) for mix, value in pairs]))
 
+    def mean_and_trace(
+        self, x: Float[Array, "N D"], frame: Any, means: Weights, factors: tuple[Float[Array, "r m m"], ...]
+    ) -> tuple[Float[Array, "N q"], Float[Array, "N"]]:
+        """Return mean coordinates and total variance of a value, given means and factors of its whitened weights."""
+        value = self.evaluate(self.basis(x), x, means)
+        return frame.coordinates(value), self.variance_trace(x, frame, factors)
+
     def variance_trace(
-        self, x: Float[Array, "N D"], frame: Frame, factors: tuple[Float[Array, "_ _ _"], ...]
+        self, x: Float[Array, "N D"], frame: Any, factors: tuple[Float[Array, "_ _ _"], ...]
     ) -> Float[Array, "N"]:
         """Return the total variance of a value whose whitened weights have given Cholesky factors."""
         total = jnp.zeros(x.shape[0], x.dtype)

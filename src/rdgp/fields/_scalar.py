@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 from rdgp.core import check_count, register
 from rdgp.fields._bundle import NumberBundle
 from rdgp.fields._components import Levels
-from rdgp.fields._field import Field
+from rdgp.fields._field import Field, Weights
 from rdgp.fields._frames import Frame
 from rdgp.fields._prior import ScalarPrior, scalar_prior
 from rdgp.fields._process import ScalarProcess
@@ -103,13 +103,13 @@ class CopiesField(Field):
         """Take the copies as coordinates in the field's own frame."""
         return self.copies_frame(x).values(values[0][:, 0, :])
 
-    def variance_trace(
-        self, x: Float[Array, "N D"], frame: Frame, factors: tuple[Float[Array, "r m m"], ...]
-    ) -> Float[Array, "N"]:
-        """Return the sum of the copies' variances."""
-        psi, factor = self.design(x, frame)[:, 0, :], factors[0].astype(x.dtype)
+    def mean_and_trace(
+        self, x: Float[Array, "N D"], frame: Frame, means: Weights, factors: tuple[Float[Array, "r m m"], ...]
+    ) -> tuple[Float[Array, "N q"], Float[Array, "N"]]:
+        """Return the mean of the copies and the sum of their variances, by features that both share."""
+        psi, mean, factor = self.design(x, frame)[:, 0, :], means[0].astype(x.dtype), factors[0].astype(x.dtype)
         half = psi @ factor.transpose(1, 0, 2).reshape(psi.shape[1], -1)
-        return jnp.sum(jnp.square(half), axis=-1)
+        return frame.components(self.copies_frame(x), psi @ mean.T), jnp.sum(jnp.square(half), axis=-1)
 
 
 @register("rdgp:ScalarField")
@@ -133,7 +133,7 @@ class ScalarField(CopiesField):
         return NumberBundle(())
 
     def copies_frame(self, x: Float[Array, "N D"]) -> Frame:
-        """A number is its own coordinate."""
+        """Return the frame of numbers: each is its own coordinate."""
         return self.bundle.frame(x)
 
 

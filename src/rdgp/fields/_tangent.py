@@ -30,7 +30,7 @@ class ProjectedField(Field):
     """
 
     space: Space
-    bundle: TangentBundle
+    _bundle: TangentBundle
     priors: tuple[ScalarPrior, ...]  # one for each factor that values are tangent to
 
     def __init__(
@@ -41,13 +41,18 @@ class ProjectedField(Field):
         *,
         factors: Sequence[int] | None = None,
     ) -> None:
-        self.space, self.bundle = space, TangentBundle(space, factors)
+        self.space, self._bundle = space, TangentBundle(space, factors)
         self.priors = tuple(scalar_prior(space, kernel, num_levels, factor) for factor in self.bundle.factors)
 
     def details(self) -> tuple[str, ...]:
         """Return the kernels, one where all factors share it, and which factors vectors are tangent to."""
         kernels = tuple(dict.fromkeys(map(repr, self.priors)))
         return (*kernels, *self.bundle.details())
+
+    @property
+    def bundle(self) -> TangentBundle:
+        """Vectors tangent to the chosen factors."""
+        return self._bundle
 
     @property
     def processes(self) -> tuple[ScalarProcess, ...]:
@@ -108,7 +113,7 @@ class FrameField(CopiesField):
     """
 
     space: Space
-    bundle: TangentBundle
+    _bundle: TangentBundle
     prior: ScalarPrior
 
     def __init__(
@@ -120,13 +125,18 @@ class FrameField(CopiesField):
         *,
         factors: Sequence[int] | None = None,
     ) -> None:
-        self.space, self.bundle = space, TangentBundle(space, factors, frame=frame)
+        self.space, self._bundle = space, TangentBundle(space, factors, frame=frame)
         _check_frame(self.bundle)
         self.prior = scalar_prior(space, kernel, num_levels)
 
     def details(self) -> tuple[str, ...]:
         """Return the kernel, which factors vectors are tangent to, and the frame."""
         return (*super().details(), *self.bundle.details())
+
+    @property
+    def bundle(self) -> TangentBundle:
+        """Vectors tangent to the chosen factors, in the frame of the field."""
+        return self._bundle
 
     @property
     def degree(self) -> None:

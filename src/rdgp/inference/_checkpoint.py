@@ -20,7 +20,7 @@ def describe_fit(model: DeepGP, data: Data, key: PRNGKeyArray) -> Summary:
     """Return what tells fits apart: points, data and key by a digest, and the sizes of all layers."""
     arrays = (data.x, data.y, *([] if data.noise is None else [data.noise]), jax.random.key_data(key))
     digest = sha256(b"".join(np.asarray(array).tobytes() for array in arrays)).hexdigest()[:12]
-    fields = [*(layer.field for layer in model.hidden), *([] if model.output.bundle is None else [model.field])]
+    fields = [layer.field for layer in model.hidden] + ([] if model.output.bundle is None else [model.field])
     layers = [f"{type(field).__name__} on {field.space} of {_size(field)} features" for field in fields]
     return {"points": data.num_points, "data and key": digest, "layers": layers}
 

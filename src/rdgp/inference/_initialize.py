@@ -1,6 +1,6 @@
 """Initializers: where training starts."""
 
-from typing import cast
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -12,8 +12,8 @@ from rdgp.core import Parameter, Parametric, compiled_quickly, log_prior, split_
 from rdgp.fields import Field
 from rdgp.kernels import ClosedFormKernel, Kernel
 from rdgp.likelihoods import ObservationModel
-from rdgp.models import START_NOISE, Data, DeepGP, Explicit, noise_of, search
-from rdgp.posteriors import Variational, WhitenedGaussian, log_evidence, uses_features
+from rdgp.models import START_NOISE, Data, DeepGP, noise_of, search
+from rdgp.posteriors import WhitenedGaussian, log_evidence, uses_features
 
 NEARLY_DETERMINISTIC = 0.01  # standard deviation of hidden inducing variables where the paper's recipe starts
 ENOUGH = 1500  # scalar observations from which the kernel is learned before training ...
@@ -124,7 +124,7 @@ def with_optimal_output(model: DeepGP, data: Data) -> DeepGP:
 
     Several processes whose values mix at a point have no optimum of each on its own; they stay.
     """
-    output = _variational(model)
+    output = _explicit(model)
     if not output.field.is_one_process:
         return model
     pieces = [_normal_equations(model, part) for part in _parts(data)]
@@ -146,7 +146,7 @@ def _optimal_block(block: WhitenedGaussian, gram: Float[Array, "m m"], target: F
 @compiled_quickly
 def _normal_equations(model: DeepGP, data: Data) -> tuple[Array, Array]:
     """Return ΨᵀΨ and Ψᵀy of an explicit output, both whitened by the noise."""
-    output, noise = _variational(model), noise_of(model.likelihood, data)
+    output, noise = _explicit(model), noise_of(model.likelihood, data)
     frame = output.field.bundle.frame(data.x)
     y = output.field.split(data.x, frame, data.y - model.offset(data.y.dtype))
     noise = noise.averaged() if output.field.width < data.y.shape[1] else noise  # copies count as independent
@@ -174,13 +174,14 @@ def _noise_left(model: DeepGP, data: Data) -> float:
 @compiled_quickly
 def _square_errors(model: DeepGP, data: Data) -> Float[Array, "N"]:
     """Return the mean of E[(y - f)²] over the coordinates of each point."""
-    mean, trace = _variational(model).mean_and_trace(data.x, model.output.frame(data.x))
+    mean, trace = _explicit(model).mean_and_trace(data.x, model.output.frame(data.x))
     residual = data.y - model.offset(data.y.dtype) - mean
     return (jnp.sum(jnp.square(residual), axis=1) + trace) / data.y.shape[1]
 
 
-def _variational(model: DeepGP) -> Variational:
-    return cast(Explicit, model.output).variational
+def _explicit(model: DeepGP) -> Any:
+    """Return the posterior of an explicit output."""
+    return model.process_output.posterior(model.likelihood, None, None)
 
 
 def _parts(data: Data) -> list[Data]:

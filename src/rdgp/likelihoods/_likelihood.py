@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -34,13 +34,9 @@ REAL_NUMBERS = Support("real numbers", np.isfinite)
 
 
 class ObservationModel(Parametric):
-    """How observations come about: from values of a process, or from points of a space."""
+    """The distribution of an observation given what a model says of it: a value, or a point of the space."""
 
     parameters: eqx.AbstractVar[dict[str, Parameter]]
-
-    @abstractmethod
-    def check(self, y: Numbers) -> Float[Array, "N ..."]:
-        """Return observations as a floating array, or raise a ValueError if some are impossible."""
 
     @property
     def conjugate(self) -> bool:
@@ -52,13 +48,17 @@ class ObservationModel(Parametric):
         """Variance of Gaussian noise; other likelihoods have none."""
         raise ValueError(f"a {type(self).__name__} likelihood has no noise variance; use Gaussian()")
 
-    def given(self, noise: Float[Array, "N ..."]) -> "ObservationModel":
+    def given(self, noise: Float[Array, "N ..."]) -> Any:
         """Return the likelihood of observations whose noise is known: a variance or a covariance matrix for each."""
         raise ValueError(f"a {type(self).__name__} likelihood takes no known noise variance; use Gaussian()")
 
     def with_noise_floor(self, floor: float) -> "ObservationModel":
         """Return the likelihood with a least noise variance, where it has one."""
         return self
+
+    @abstractmethod
+    def check(self, y: Numbers) -> Float[Array, "N ..."]:
+        """Return observations as a floating array, or raise a ValueError if some are impossible."""
 
 
 class Likelihood(ObservationModel):

@@ -7,7 +7,7 @@ from rdgp.models._exact_gp import ExactGP
 from rdgp.models._output import Explicit, Integrated, Output, Points, ProcessOutput, as_output, noise_of
 from rdgp.models._prediction import PointPrediction, Prediction
 from rdgp.models._predictor import Predictor
-from rdgp.models._propagate import State, propagate
+from rdgp.models._propagate import State, propagate, states
 from rdgp.models._start import START_NOISE, noise_floor, scatter, search
 
 __all__ = [
@@ -36,4 +36,5 @@ __all__ = [
     "propagate",
     "scatter",
     "search",
+    "states",
 ]

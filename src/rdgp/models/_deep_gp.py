@@ -1,6 +1,6 @@
 """The residual deep Gaussian process."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -15,7 +15,7 @@ from rdgp.models._data import Data, known_noise
 from rdgp.models._output import Output, Points, ProcessOutput, as_output
 from rdgp.models._prediction import PointPrediction, Prediction
 from rdgp.models._predictor import Predictor, predictor
-from rdgp.models._propagate import State, propagate
+from rdgp.models._propagate import State, propagate, states
 from rdgp.posteriors import Posterior, Variational
 from rdgp.spaces import Space
 
@@ -180,7 +180,13 @@ class DeepGP(eqx.Module):
 
     def at(self, key: PRNGKeyArray, x: Float[Array, "N D"]) -> State:
         """Return where one draw of the hidden layers leads; where draws are not exact, each point on its own."""
-        return self.propagate(self.start(x), self._draws(lambda layer, key: layer.draw_exactly(key=key), key))
+        *_, last = self.states(key, x)
+        return last
+
+    def states(self, key: PRNGKeyArray, x: Float[Array, "N D"]) -> Iterator[State]:
+        """Yield where points are before the first hidden layer and after each of them, in the draw of `at`."""
+        draws = self._draws(lambda layer, key: layer.draw_exactly(key=key), key)
+        return states([layer.field for layer in self.hidden], self.start(x), draws)
 
     def _draws(self, draw: Callable[..., FunctionDraw], key: PRNGKeyArray) -> tuple[FunctionDraw, ...]:
         """Draw every hidden layer once, and return the draws in the order of the layers."""

@@ -28,7 +28,7 @@ class Prediction(eqx.Module):
 
     @property
     def observed(self) -> "Prediction":
-        """The predictive distribution of y: members with noise added if it is Gaussian, else by their moments."""
+        """The predictive distribution of y: with Gaussian noise the members with it added, else by their moments."""
         if self.likelihood is None:
             return self
         means, covariances = compiled(

@@ -41,7 +41,7 @@ def log_evidence(
     kernel = _kernel(field, noise, x, x, frame, frame)
     if noise.uniform:
         return evidence_by_kernel(kernel, _components_first(y), noise.variance.astype(dtype))
-    total, filler = _noisy(noise, kernel, n, p)
+    total, filler = _noisy(field, noise, kernel, n, p)
     counting = jnp.where(noise.counts(n)[:, None, None], y, 0.0)
     evidence = evidence_by_kernel(total, _components_first(counting), jnp.zeros((), dtype))
     return evidence + _of_fillers(noise, y, filler)
@@ -59,7 +59,6 @@ class Exact(Posterior):
     """A field given observations.
 
     With noise that couples coordinates all q of them are taken together, else as r copies of p correlated numbers.
-    `inverted` makes many small calls faster.
     """
 
     field: Field
@@ -69,13 +68,12 @@ class Exact(Posterior):
     y: Float[Array, "N p r"]
     factor: Float[Array, "k k"]
     solution: Float[Array, "k r"]
-    inverse: Float[Array, "k k"] | None  # of the factor
     by_features: bool = eqx.field(static=True)
 
     def __init__(
         self, field: Field, noise: Noise, x: Float[Array, "N D"], frame: Frame, coordinates: Float[Array, "N q"]
     ) -> None:
-        self.field, self.noise, self.x, self.frame, self.inverse = field, noise, x, frame, None
+        self.field, self.noise, self.x, self.frame = field, noise, x, frame
         self.y = _split(field, noise, x, frame, coordinates)
         n, p, _ = self.y.shape
         self.by_features = uses_features(field, n * field.width)
@@ -83,7 +81,7 @@ class Exact(Posterior):
             design = _rows(self._whitened(_design(field, noise, x, frame)))
             self.factor, self.solution = posterior_by_features(design, _rows(self._whitened(self.y)), self._scale)
         else:
-            total, _ = _noisy(noise, _kernel(field, noise, x, x, frame, frame), n, p)
+            total, _ = _noisy(field, noise, _kernel(field, noise, x, x, frame, frame), n, p)
             counting = jnp.where(noise.counts(n)[:, None, None], self.y, 0.0)
             self.factor, self.solution = posterior_by_kernel(total, _components_first(counting), jnp.zeros((), x.dtype))
 
@@ -91,15 +89,6 @@ class Exact(Posterior):
     def size(self) -> int:
         """Size of the factor."""
         return self.factor.shape[0]
-
-    def inverted(self) -> "Exact":
-        """Return the same posterior with the inverse of its factor: products are faster than solves at a few points."""
-        inverse = solve_lower(self.factor, jnp.eye(self.size, dtype=self.factor.dtype))
-        return eqx.tree_at(lambda own: own.inverse, self, inverse, is_leaf=lambda leaf: leaf is None)
-
-    def _solve(self, right: Float[Array, "k l"]) -> Float[Array, "k l"]:
-        """Return L⁻¹ b of the factor L."""
-        return solve_lower(self.factor, right) if self.inverse is None else self.inverse @ right
 
     @property
     def _scale(self) -> Float[Array, ""]:
@@ -133,10 +122,10 @@ class Exact(Posterior):
         if self.by_features:
             design = _design(self.field, self.noise, x, frame)
             psi = _rows(design)
-            half = self._solve(psi.T).reshape(psi.shape[1], *design.shape[:2])
+            half = solve_lower(self.factor, psi.T).reshape(psi.shape[1], *design.shape[:2])
             return (psi @ self.solution).reshape(*design.shape[:2], -1), half
         cross = self._cross(x, frame)
-        half = self._solve(cross).reshape(cross.shape[0], -1, x.shape[0])
+        half = solve_lower(self.factor, cross).reshape(cross.shape[0], -1, x.shape[0])
         return _points_first(cross.T @ self.solution, x.shape[0]), jnp.swapaxes(half, 1, 2)
 
     def _cross(self, x: Float[Array, "L D"], frame: Frame) -> Float[Array, "k l"]:
@@ -194,7 +183,8 @@ class ExactDraw(FunctionDraw):
             design = _design(field, posterior.noise, x, frame)
             correction = (_rows(design) @ self.solution).reshape(*design.shape[:2], -1)
         else:
-            correction = _points_first(posterior._cross(x, frame).T @ self.solution, x.shape[0])
+            kernel = _kernel(field, posterior.noise, x, posterior.x, frame, posterior.frame)
+            correction = _points_first(kernel @ self.solution, x.shape[0])  # zero for rows that do not count
         p = correction.shape[1]
         nothing = jnp.zeros((x.shape[0], p, p), x.dtype)
         return self.prior(x) + frame.values(posterior._joined(x, frame, correction, nothing)[0])
@@ -233,17 +223,15 @@ def _kernel(
     return jnp.transpose(gram, (1, 0, 3, 2)).reshape(p * n, q * m)
 
 
-def _noisy(noise: Noise, kernel: Float[Array, "k k"], n: int, p: int) -> tuple[Float[Array, "k k"], Float[Array, ""]]:
+def _noisy(
+    field: Field, noise: Noise, kernel: Float[Array, "k k"], n: int, p: int
+) -> tuple[Float[Array, "k k"], Float[Array, ""]]:
     """Return the covariance of observations; rows that do not count have a variance alone, which is returned too."""
-    filler = jnp.mean(jax.lax.stop_gradient(jnp.diagonal(kernel)))
+    filler = jax.lax.stop_gradient(field.variance).astype(kernel.dtype)  # of a size that leaves the jitter as it is
     if noise.uniform:
         return kernel + noise.variance.astype(kernel.dtype) * jnp.eye(n * p, dtype=kernel.dtype), filler
-    total = kernel + noise.matrix(n, p, kernel.dtype)
-    if noise.mask is None:
-        return total, filler
-    count = jnp.tile(noise.mask, p)
-    alone = jnp.where(count, 0.0, filler)
-    return jnp.where(count[:, None] & count, total, 0.0) + jnp.diag(alone), filler
+    count = jnp.tile(noise.counts(n), p)
+    return jnp.where(count[:, None] & count, kernel, 0.0) + noise.matrix(n, p, filler), filler
 
 
 def _rows(values: Float[Array, "N p m"]) -> Float[Array, "n m"]:

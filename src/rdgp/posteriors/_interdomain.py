@@ -86,9 +86,8 @@ class Interdomain(Variational):
         """Return the mean of the coordinates and the sum of their variances, by the field's short way."""
         if self.tail:
             return super().mean_and_trace(x, frame)
-        value = self.field.evaluate(self.field.basis(x), x, tuple(block.mean for block in self.blocks))
-        trace = self.field.variance_trace(x, frame, tuple(block.factor for block in self.blocks))
-        return frame.coordinates(value), trace
+        means, factors = tuple(block.mean for block in self.blocks), tuple(block.factor for block in self.blocks)
+        return self.field.mean_and_trace(x, frame, means, factors)
 
     def kl(self) -> Float[Array, ""]:
         """Return the divergence of the dense blocks plus, level by level, N (D' - 1 - log D') / 2 of the tail."""

@@ -65,9 +65,16 @@ class Noise(eqx.Module):
         each = 2.0 * jnp.sum(jnp.log(jnp.diagonal(factor, axis1=1, axis2=2)), axis=1)
         return jnp.sum(jnp.where(self.counts(n), each, 0.0))
 
-    def matrix(self, n: int, p: int, dtype: jnp.dtype) -> Float[Array, "k k"]:
-        """Return the covariance of the noise of all points, the first numbers of all points first, k = p n."""
-        blocks = self.covariances(n, p, dtype)
+    def matrix(self, n: int, p: int, filler: Float[Array, ""]) -> Float[Array, "k k"]:
+        """Return the covariance of the noise of all points, the first numbers of all points first, k = p n.
+
+        Rows that do not count have a variance `filler`.
+        """
+        dtype = filler.dtype
+        alone = filler * jnp.eye(p, dtype=dtype)
+        blocks = jnp.where(self.counts(n)[:, None, None], self.covariances(n, p, dtype), alone)
+        if p == 1:
+            return jnp.diag(blocks[:, 0, 0])
         points = np.arange(n)
         full = jnp.zeros((p, n, p, n), dtype).at[:, points, :, points].set(blocks)
         return full.reshape(p * n, p * n)

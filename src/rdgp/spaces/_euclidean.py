@@ -10,7 +10,8 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from rdgp.core import check_count, register, safe_norm, standard_normal
-from rdgp.spaces._space import Isometry, Points, Readable, Space, Tangents, UnitScaling
+from rdgp.spaces._maps import Isometry, Readable, UnitScaling
+from rdgp.spaces._space import Points, Space, Tangents
 
 _UNIT = 2.0  # width of a box in units of order one: that of a sphere
 

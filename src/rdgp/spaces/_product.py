@@ -11,7 +11,8 @@ from jax.scipy.linalg import block_diag
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from rdgp.core import register, safe_norm
-from rdgp.spaces._space import Isometry, Points, Readable, Space, Tangents, UnitScaling
+from rdgp.spaces._maps import Isometry, Readable, UnitScaling
+from rdgp.spaces._space import Points, Space, Tangents
 
 
 @register("rdgp:Product")

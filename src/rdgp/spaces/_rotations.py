@@ -7,8 +7,9 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from rdgp.core import normalize, register
+from rdgp.spaces._maps import Isometry, Readable
 from rdgp.spaces._quaternions import quaternion_frame, quaternion_product
-from rdgp.spaces._space import Isometry, Points, Readable, Space, Tangents
+from rdgp.spaces._space import Points, Space, Tangents
 from rdgp.spaces._sphere import Sphere, log_angle_over_sine
 
 _COVER = Sphere(3)

@@ -9,8 +9,9 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from rdgp.core import angle_over_sine, check_count, normalize, register, safe_norm, standard_normal, stumpff
+from rdgp.spaces._maps import Isometry, Readable
 from rdgp.spaces._quaternions import quaternion_frame
-from rdgp.spaces._space import Isometry, Points, Readable, Space, Tangents
+from rdgp.spaces._space import Points, Space, Tangents
 
 
 def _dot(a: Float[Array, "*#N D"], b: Float[Array, "*#N D"]) -> Float[Array, "*#N 1"]:

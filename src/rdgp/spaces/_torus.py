@@ -11,7 +11,8 @@ from jax.scipy.linalg import block_diag
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from rdgp.core import check_count, register, safe_norm
-from rdgp.spaces._space import Isometry, Points, Readable, Space, Tangents
+from rdgp.spaces._maps import Isometry, Readable
+from rdgp.spaces._space import Points, Space, Tangents
 from rdgp.spaces._sphere import Sphere
 
 _CIRCLE = Sphere(1)

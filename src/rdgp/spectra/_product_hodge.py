@@ -161,7 +161,7 @@ class ProductHodgeSpectrum(HodgeSpectrum):
         shares = sum(
             (self._shares(sets) * w[:, None]).sum(axis=0) for w, (_, sets) in zip(weights, self.sets, strict=True)
         )
-        blocks = zip(shares, self.space.slices, strict=True)  # type: ignore[arg-type]
+        blocks = zip(shares, self.space.slices, strict=True)
         terms = [share.astype(x.dtype) * small_product(along[:, own], along[:, own]) for share, own in blocks]
         return reduce(jnp.add, terms)
 

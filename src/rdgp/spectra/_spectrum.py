@@ -203,8 +203,8 @@ def scalar_spectrum(space: Space, num_levels: int) -> ScalarSpectrum:
 def ambient_spectra(space: Space, num_levels: int) -> tuple[ScalarSpectrum, ...]:
     """Return the spectra of ambient coordinates: functions whose vectors, once projected, are fields of the space.
 
-    One spectrum for each factor of a product, one for any other space. Where a point has one vector these are the scalar
-    spectra; elsewhere a field must satisfy V(Ax) = A V(x) for the identifications A, and functions do not.
+    One spectrum for each factor of a product, one for any other space. Where a point has one vector these are the
+    scalar spectra; elsewhere a field must satisfy V(Ax) = A V(x) for the identifications A, and functions do not.
     """
     if len(space.identifications) > 1:
         raise ValueError(

@@ -5,7 +5,7 @@ JAX is set to, and raise an AssertionError of one line that names the law that i
 """
 
 from rdgp.testing._fields import check_field
-# from rdgp.testing._likelihoods import check_likelihood
+from rdgp.testing._likelihoods import check_likelihood
 from rdgp.testing._spaces import check_space
 from rdgp.testing._spectra import check_spectrum
 

@@ -48,8 +48,8 @@ class Places(NamedTuple):
 def check_spectrum(space: Space, num_levels: int, *, seed: int = 0) -> None:
     """Run all laws of spectra on those of a space; raise an AssertionError that names the law that is broken.
 
-    Held are the scalar spectrum of `num_levels` levels, that of ambient coordinates, and the Hodge spectrum if the space
-    provides one. Orthonormality is exact if the space provides `quadrature`, for which eigenfunctions count as
+    Held are the scalar spectrum of `num_levels` levels, that of ambient coordinates, and the Hodge spectrum if the
+    space provides one. Orthonormality is exact if the space provides `quadrature`, for which eigenfunctions count as
     polynomials of degree √λ; else it is that of random points. Derivatives are taken of the lowest levels. `seed`
     chooses the points.
 

@@ -13,8 +13,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rdgp import DeepGP, ExactGP, Matern, Sphere, StackedField, deep_gp, fit
+from rdgp.fields import StackedField
+from rdgp.inference import fit
+from rdgp.kernels import Matern
 from rdgp.metrics import coverage, mse, nlpd
+from rdgp.models import DeepGP, ExactGP, deep_gp
+from rdgp.spaces import Sphere
 from rdgp_paper.benchmarks.arguments import one_of
 from rdgp_paper.data import read_released
 from rdgp_paper.models import double_precision, predict_values
@@ -37,9 +41,10 @@ _POINTS_HEADER = ("N", "manifold-valued model", "GP lifted to one tangent space"
 def displacements(model: DeepGP, x: jax.Array) -> list[float]:
     """Return the root mean square distance over which each hidden layer of one draw moves the points."""
     result = []
-    for draw in model.hidden_draws(jax.random.key(5)):
-        v = draw(x)
-        result.append(float(jnp.sqrt(jnp.mean(jnp.sum(v * v, axis=-1)))))
+    keys = jax.random.split(jax.random.key(5), len(model.hidden))
+    for layer, key in zip(model.hidden, keys, strict=True):
+        v = layer.draw(key=key)(x)
+        result.append(float(jnp.sqrt(jnp.mean(model.space.inner(x, v, v)))))
         x = model.space.exp(x, v)
     return result
 
@@ -90,7 +95,7 @@ def points_row(n: int) -> tuple[str, ...]:
         x, test = space.random(n, key=keys[0]), space.random(2000, key=keys[1])
         clean, truth = twist(x), twist(test)
         y = space.exp(clean, space.project(clean, noise * jax.random.normal(keys[2], clean.shape)))
-        result = fit(deep_gp(space, layers=2, output="point", levels=7), x, y, key=keys[3], progress=False)
+        result = fit(deep_gp(space, layers=2, output="point", num_levels=7), x, y, key=keys[3], progress=False)
         prediction = result.model.predict(test, key=keys[4])
         ours.append(float(jnp.mean(jnp.square(space.distance(prediction.mean, truth)))))
         densities.append(-float(jnp.mean(prediction.log_prob(truth))))
@@ -105,7 +110,7 @@ def _lifted_mean(space: Sphere, x: jax.Array, y: jax.Array, test: jax.Array) -> 
     base = space.nearest(jnp.mean(y, axis=0, keepdims=True))
     frame = space.frame(base)[0]
     lifted = space.log(jnp.broadcast_to(base, y.shape), y) @ frame
-    field = StackedField(space, Matern(variance=1.0), levels=20, outputs=2)
+    field = StackedField(space, Matern(variance=1.0), num_levels=20, outputs=2)
     gp = ExactGP(field, 0.1).fit(x, lifted, progress=False)
     return space.exp(jnp.broadcast_to(base, test.shape), gp.predict(test).mean @ frame.T)
 
@@ -113,7 +118,7 @@ def _lifted_mean(space: Sphere, x: jax.Array, y: jax.Array, test: jax.Array) -> 
 _TABLES: dict[str, Callable[[], list[tuple[str, ...]]]] = {
     "default": lambda: [row("3 layers, default", n, 3, "default") for n in (400, 1600)],
     "paper": lambda: [
-        row("2 layers, paper recipe, 70 + 49", n, 2, "paper", levels=5, output_levels=7) for n in (400, 1600)
+        row("2 layers, paper recipe, 70 + 49", n, 2, "paper", num_levels=5, num_output_levels=7) for n in (400, 1600)
     ],
     "float32": lambda: [row("3 layers, default, float32", 400, 3, "default", jnp.float32)],
     "points": lambda: [points_row(n) for n in (100, 400)],

@@ -17,11 +17,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rdgp import DeepGP, Sphere, deep_gp, euclidean_deep_gp, fit, metrics
+from rdgp import metrics
 from rdgp.core import require
-from rdgp.estimators import in_frame
-from rdgp.models import Prediction
-from rdgp.spaces import east_north_frame, latlon_to_sphere
+from rdgp.fields import NumberFrame, TangentBundle
+from rdgp.inference import fit
+from rdgp.models import DeepGP, Prediction, deep_gp, euclidean_deep_gp
+from rdgp.spaces import Sphere, latlon_to_sphere
 from rdgp_paper.benchmarks.arguments import one_of
 from rdgp_paper.data import Winds, read_winds
 from rdgp_paper.models import double_precision, predict_values
@@ -53,8 +54,15 @@ def fitted(model: DeepGP, data: Winds, **options: Any) -> Fitted:
     if result.status != "ok":
         raise RuntimeError(f"training ended with status {result.status}")
     prediction = predict_values(result.model, split.test_x, seed=1, samples=10)
-    frame = east_north_frame(jnp.asarray(split.test_x))
-    return in_frame(prediction, frame), float(result.model.noise_variance) ** 0.5
+    return _east_north(prediction, jnp.asarray(split.test_x)), float(result.model.noise_variance) ** 0.5
+
+
+def _east_north(prediction: Prediction, x: jax.Array) -> Prediction:
+    """Return the predictive distribution of the components (u, v) of tangent vectors."""
+    turn = TangentBundle(Sphere(2), frame="east_north").frame(x).components_of(prediction.frame)  # type: ignore[arg-type]
+    means = jnp.einsum("npq,snq->snp", turn, prediction.means)
+    covariances = jnp.einsum("nij,snjk,nlk->snil", turn, prediction.covariances, turn)
+    return Prediction(means, covariances, prediction.likelihood, NumberFrame((2,)))
 
 
 def residual(layers: int, field: Any = "hodge", **options: int) -> Callable[[Winds], Fitted]:
@@ -65,7 +73,7 @@ def residual(layers: int, field: Any = "hodge", **options: int) -> Callable[[Win
 def euclidean(data: Winds) -> Fitted:
     """Fit the paper's baseline, whose hidden layer leaves the sphere, in the paper's way."""
     x = latlon_to_sphere(data.latlon)
-    model = euclidean_deep_gp(3, 2, _INDUCING, x=x, input_space=Sphere(2), output="tangent", levels=9)
+    model = euclidean_deep_gp(3, 2, _INDUCING, x=x, input_space=Sphere(2), output="tangent", num_levels=9)
     return fitted(model, data, recipe="paper")
 
 
@@ -80,7 +88,8 @@ def scikit(data: Winds) -> Fitted:
         stds.append(std)
         noise.append(process.kernel_.k2.noise_level)
     covariances = jnp.square(jnp.stack(stds, axis=1))[None, ..., None] * jnp.eye(2)
-    return Prediction(jnp.stack(means, axis=1)[None], covariances, None, None, False), float(np.mean(noise)) ** 0.5
+    prediction = Prediction(jnp.stack(means, axis=1)[None], covariances, None, NumberFrame((2,)))
+    return prediction, float(np.mean(noise)) ** 0.5
 
 
 def _best_scikit(x: np.ndarray, y: np.ndarray) -> Any:
@@ -99,7 +108,7 @@ def _best_scikit(x: np.ndarray, y: np.ndarray) -> Any:
 MODELS: dict[str, Callable[[Winds], Fitted]] = {
     "scikit-learn GP": scikit,
     "shallow projected": residual(1, "projected"),
-    "shallow Hodge, 198 fields": residual(1, output_levels=9),
+    "shallow Hodge, 198 fields": residual(1, num_output_levels=9),
     "shallow Hodge, converged": residual(1),
     "deep Hodge, 2 layers": residual(2),
     "deep Hodge, 3 layers": residual(3),

@@ -9,8 +9,8 @@ import numpy as np
 from rdgp.datasets import fibonacci_sphere, irregular_target
 from rdgp.fields import FrameField, HodgeField, ProjectedField, ScalarField
 from rdgp.kernels import Matern
+from rdgp.posteriors import Interdomain
 from rdgp.spaces import Sphere, latlon_to_sphere, tangent_to_wind
-from rdgp.variational import Interdomain
 from rdgp_paper.hypotheses import Check
 from rdgp_paper.models import double_precision
 from rdgp_paper.runs import Settings
@@ -46,7 +46,7 @@ def _field(name: str, settings: Settings, variance: float = 1.0) -> Any:
     fields: dict[str, Any] = {
         "projected": lambda: ProjectedField(_SPACE, kernel, num_levels),
         "frame": lambda: FrameField(_SPACE, kernel, num_levels, frame="east_north"),
-        "hodge": lambda: HodgeField(_SPACE, divergence=kernel, curl=kernel, levels=num_levels),
+        "hodge": lambda: HodgeField(_SPACE, divergence=kernel, curl=kernel, num_levels=num_levels),
     }
     if name not in fields:
         raise ValueError(f"picture must be layers, irregular or one of {', '.join(fields)}, got {name!r}")

@@ -30,7 +30,7 @@ def ackley(space: Space | int) -> Target:
 
 
 def rosenbrock(space: Space | int) -> Target:
-    """Return Rosenbrock's function: a curved valley, minimum 0 at u = (1, ..., 1).
+    """Return Rosenbrock's function: a curved, narrow basin, minimum 0 at u = (1, ..., 1).
 
     f = Σ 100 (u_(i+1) - u_i²)² + (1 - u_i)².
     """

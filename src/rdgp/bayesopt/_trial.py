@@ -31,7 +31,7 @@ class Trial:
     origin: Origin = "told"
 
 
-class Observations(NamedTuple):
+class TrialData(NamedTuple):
     """What is known, at points in units of order one; values as the user gave them."""
 
     x: Float[np.ndarray, "n D"]
@@ -42,7 +42,7 @@ class Observations(NamedTuple):
     local: Bool[np.ndarray, "n"]  # asked for in a trust region
 
     @staticmethod
-    def of(trials: Sequence[Trial], unit: UnitScaling) -> "Observations":
+    def of(trials: Sequence[Trial], unit: UnitScaling) -> "TrialData":
         """Collect what trials say."""
 
         def points(state: State) -> Float[np.ndarray, "n D"]:
@@ -52,9 +52,9 @@ class Observations(NamedTuple):
         done = [trial for trial in trials if trial.state == "done"]
         y, noise = (np.array([getattr(t, name) or 0.0 for t in done], float) for name in ("y", "noise_variance"))
         local = np.array([trial.origin in ("local", "competing") for trial in done], bool)
-        return Observations(points("done"), y, noise, points("pending"), points("failed"), local)
+        return TrialData(points("done"), y, noise, points("pending"), points("failed"), local)
 
-    def thinned(self, sign: float) -> "Observations":
+    def thinned(self, sign: float) -> "TrialData":
         """Leave out the clusters of trust regions, but for their best points.
 
         A kernel with one lengthscale that has to follow them would call the rest of the space unknown.

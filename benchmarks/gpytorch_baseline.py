@@ -12,7 +12,7 @@ from gpytorch.variational import CholeskyVariationalDistribution, VariationalStr
 
 
 class Layer(DeepGPLayer):
-    """Matérn 3/2 with one lengthscale for each coordinate, shared by the outputs; trained locations.
+    """Matérn 3/2 with one lengthscale for each coordinate, shared by the outputs; trained inducing points.
 
     One kernel for all outputs lets GPyTorch factor one matrix instead of one for each output.
     """
@@ -40,23 +40,23 @@ class Residual(DeepGP):
 
     def forward(self, x: torch.Tensor) -> MultivariateNormal:
         for i, layer in enumerate(self.hidden):
-            law = layer(x, are_samples=i > 0)
-            x = x + law.mean + torch.randn_like(law.mean) * law.variance.clamp_min(0.0).sqrt()
+            marginal = layer(x, are_samples=i > 0)
+            x = x + marginal.mean + torch.randn_like(marginal.mean) * marginal.variance.clamp_min(0.0).sqrt()
         return self.output(x, are_samples=True)
 
 
 def gpytorch_step(x: np.ndarray, y: np.ndarray, z: np.ndarray, layers: int, samples: int) -> Callable[[], Any]:
-    """Return a function that computes the bound and its gradient in all parameters, on one thread."""
+    """Return a function that computes the ELBO and its gradient in all parameters, on one thread."""
     torch.set_num_threads(1)
     torch.set_default_dtype(torch.float64)
     inputs, targets = torch.tensor(x), torch.tensor(y)
     model = Residual(torch.tensor(z), layers)
-    bound = gpytorch.mlls.DeepApproximateMLL(gpytorch.mlls.VariationalELBO(model.likelihood, model, x.shape[0]))
+    elbo = gpytorch.mlls.DeepApproximateMLL(gpytorch.mlls.VariationalELBO(model.likelihood, model, x.shape[0]))
 
     def run() -> float:
         model.zero_grad()
         with gpytorch.settings.num_likelihood_samples(samples):
-            loss = -bound(model(inputs), targets)
+            loss = -elbo(model(inputs), targets)
             loss.backward()
         return loss.item()
 
