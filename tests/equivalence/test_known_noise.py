@@ -245,6 +245,7 @@ def test_training_tells_good_observations_from_bad_ones() -> None:
 
 X, Y = jnp.asarray(sphere_points(0, 5)), jnp.ones(5)
 SCALAR, STACKED, TANGENT = (DeepGP((), FIELDS[name], Gaussian()) for name in ("scalar", "stacked", "hodge"))
+POINTS = DeepGP((Interdomain(FIELDS["hodge"]),), None)
 REFUSED = {
     "of a scalar in a matrix": (lambda: SCALAR.check_data(X, Y, np.ones((5, 1, 1))), "noise_variance must have shape (5,) for 5 points, got (5, 1, 1)"),
     "of too few points": (lambda: SCALAR.check_data(X, Y, np.ones(4)), "must have shape (5,) for 5 points, got (4,)"),
@@ -259,6 +260,7 @@ REFUSED = {
     "of an exact model": (lambda: ExactGP(FIELDS["scalar"]).condition(X, Y, noise_variance=np.ones(4)), "must have shape (5,)"),
     "of a prediction": (lambda: ExactGP(FIELDS["scalar"]).condition(X, Y).predict(X, noise_variance=np.ones(4)), "must have shape (5,)"),
     "for Bernoulli": (lambda: fit(DeepGP((), FIELDS["scalar"], Bernoulli()), X, Y, key=KEY, noise_variance=np.ones(5)), "a Bernoulli likelihood takes no known noise variance; use Gaussian()"),
+    "of points": (lambda: POINTS.check_data(X, X, np.ones(5)), "a WrappedGaussian likelihood takes no known noise variance"),
     "for Student": (lambda: elbo(DeepGP((), Interdomain(FIELDS["scalar"]), StudentT()), X, Y, key=KEY, noise_variance=np.ones(5)), "a StudentT likelihood takes no known noise variance"),
 }  # fmt: skip
 

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from rdgp.core import Numbers, check_count
 from rdgp.fields import Field, FrameField, HodgeField, ProjectedField, ScalarField, StackedField, TangentBundle
 from rdgp.kernels import Kernel, Matern
-from rdgp.likelihoods import Gaussian, Likelihood, WrappedGaussian
+from rdgp.likelihoods import Gaussian, ObservationModel
 from rdgp.models._deep_gp import DeepGP
 from rdgp.posteriors import InducingPoints, Interdomain, Variational, kmeans
 from rdgp.spaces import Euclidean, Space
@@ -37,7 +37,7 @@ def deep_gp(
     x: Numbers | None = None,
     key: PRNGKeyArray | None = None,
     constant_mean: bool = False,
-    likelihood: Likelihood | WrappedGaussian | None = None,
+    likelihood: ObservationModel | None = None,
 ) -> DeepGP:
     """Build a residual deep Gaussian process with `layers` layers, the output included.
 

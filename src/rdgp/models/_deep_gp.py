@@ -204,6 +204,7 @@ class DeepGP(eqx.Module):
             y = check_points(self.output.space, y, "y")
             if y.shape[0] != x.shape[0]:
                 raise ValueError(f"y must have one point for each of the {x.shape[0]} of x, got {y.shape[0]}")
+            self.check_noise(noise_variance, x)
             return Data(x, y.astype(x.dtype))
         frame = self.frame(x)
         y = check_values(x, y, frame.value_shape, "y")
