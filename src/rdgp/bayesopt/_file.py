@@ -13,15 +13,10 @@ import rdgp
 from rdgp.bayesopt._checks import check_noise
 from rdgp.bayesopt._trial import Origin, State, Trial
 from rdgp.core import check_count
-from rdgp.io import from_json, to_json, write_atomically
+from rdgp.io import from_json, write_atomically
 from rdgp.spaces import Space
 
 FORMAT, VERSION = "rdgp-study", 2
-
-
-def space_to_json(space: Space) -> dict[str, Any]:
-    """Describe a space by its registered tag."""
-    return to_json(space)
 
 
 def space_from_json(described: Mapping[str, Any]) -> Space:

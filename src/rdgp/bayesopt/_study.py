@@ -27,7 +27,6 @@ from rdgp.bayesopt._file import (
     fits_from_json,
     read_study,
     space_from_json,
-    space_to_json,
     trial_from_json,
     trial_to_json,
     write_study,
@@ -36,9 +35,10 @@ from rdgp.bayesopt._mixture import Mixture
 from rdgp.bayesopt._options import AcquisitionName, FieldName, InducingName, PresetName, SurrogateName, options_of
 from rdgp.bayesopt._schedule import Schedule
 from rdgp.bayesopt._surrogates import can_be_deep
-from rdgp.bayesopt._trial import Trial
-from rdgp.core import Numbers, check_count, compiled, in_double, require
+from rdgp.bayesopt._trial import Trial, as_table, number_of
+from rdgp.core import Numbers, check_count, compiled, in_double
 from rdgp.fields import NumberFrame, check_points
+from rdgp.io import to_json
 from rdgp.models import Prediction
 from rdgp.spaces import Space
 
@@ -152,7 +152,7 @@ class Study:
             raise ValueError("tell needs a value y, or failed=True")
         value = None if failed else check_value(y)
         noise = check_noise(noise_variance)
-        number, trials = self._number_of(trial), list(self._trials)
+        number, trials = number_of(trial, self._trials), list(self._trials)
         if number is None:
             x = check_point(self.space, trial)  # type: ignore[arg-type]
             number = len(trials)
@@ -161,17 +161,6 @@ class Study:
         trials[number] = replace(trials[number], y=value, state=state, noise_variance=noise)
         self._adopt(trials, self._memory)
         return trials[number]
-
-    def _number_of(self, trial: Trial | Numbers) -> int | None:
-        """Return the number of a trial of this study, None for a bare point."""
-        if not isinstance(trial, Trial):
-            return None
-        known = 0 <= trial.number < len(self._trials)
-        if not known or not np.array_equal(self._trials[trial.number].x, trial.x):
-            raise ValueError(f"trial {trial.number} is not of this study; tell its point instead: tell(trial.x, y)")
-        if self._trials[trial.number].state != "pending":
-            raise ValueError(f"trial {trial.number} has been told already; tell its point for another value")
-        return trial.number
 
     def run(
         self,
@@ -228,15 +217,7 @@ class Study:
 
     def history(self) -> Any:
         """Return all trials as a pandas DataFrame: number, state, x0, x1, ..., y, noise_variance, best so far."""
-        pandas = require("pandas", "geo")
-        sign = self._engine.sign
-        values = np.array([np.nan if trial.y is None else trial.y for trial in self._trials], float)
-        best = sign * np.fmin.accumulate(sign * values)
-        points = np.array([trial.x for trial in self._trials]).reshape(len(self._trials), self.space.ambient_dim)
-        noise = [trial.noise_variance for trial in self._trials]
-        columns = {"number": np.arange(len(self._trials)), "state": [trial.state for trial in self._trials]}
-        columns |= {f"x{i}": points[:, i] for i in range(points.shape[1])}
-        return pandas.DataFrame({**columns, "y": values, "noise_variance": np.array(noise, float), "best": best})
+        return as_table(self._trials, self.space.ambient_dim, self._engine.sign)
 
     @in_double
     def predict(self, x: Numbers) -> Prediction:
@@ -299,7 +280,7 @@ class Study:
 
     def _write(self, path: Path, trials: list[Trial], memory: Memory) -> None:
         content = {
-            "space": space_to_json(self.space),
+            "space": to_json(self.space),
             "settings": self._settings,
             "fits": memory.content,
             "trials": [trial_to_json(trial) for trial in trials],

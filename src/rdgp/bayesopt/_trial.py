@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from rdgp.bayesopt._scaling import Scaling
+from rdgp.core import Numbers, require
 from rdgp.models import Data
 from rdgp.spaces import UnitScaling
 
@@ -29,6 +30,29 @@ class Trial:
     state: State = "pending"
     noise_variance: float | None = None
     origin: Origin = "told"
+
+
+def number_of(trial: Trial | Numbers, trials: Sequence[Trial]) -> int | None:
+    """Return the number of a pending trial of a study, None for a bare point, or raise."""
+    if not isinstance(trial, Trial):
+        return None
+    known = 0 <= trial.number < len(trials)
+    if not known or not np.array_equal(trials[trial.number].x, trial.x):
+        raise ValueError(f"trial {trial.number} is not of this study; tell its point instead: tell(trial.x, y)")
+    if trials[trial.number].state != "pending":
+        raise ValueError(f"trial {trial.number} has been told already; tell its point for another value")
+    return trial.number
+
+
+def as_table(trials: Sequence[Trial], dim: int, sign: float) -> Any:
+    """Return trials as a pandas DataFrame, with the best value so far; `dim` is that of points."""
+    pandas = require("pandas", "geo")
+    values = np.array([np.nan if trial.y is None else trial.y for trial in trials], float)
+    points = np.array([trial.x for trial in trials]).reshape(len(trials), dim)
+    columns = {"number": np.arange(len(trials)), "state": [trial.state for trial in trials]}
+    columns |= {f"x{i}": points[:, i] for i in range(dim)}
+    columns |= {"y": values, "noise_variance": np.array([trial.noise_variance for trial in trials], float)}
+    return pandas.DataFrame({**columns, "best": sign * np.fmin.accumulate(sign * values)})
 
 
 class TrialData(NamedTuple):

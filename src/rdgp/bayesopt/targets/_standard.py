@@ -30,7 +30,7 @@ def ackley(space: Space | int) -> Target:
 
 
 def rosenbrock(space: Space | int) -> Target:
-    """Return Rosenbrock's function: a curved, narrow basin, minimum 0 at u = (1, ..., 1).
+    """Return Rosenbrock's function: a narrow curved basin, minimum 0 at u = (1, ..., 1).
 
     f = Σ 100 (u_(i+1) - u_i²)² + (1 - u_i)².
     """
@@ -39,7 +39,7 @@ def rosenbrock(space: Space | int) -> Target:
 
 
 def levy(space: Space | int) -> Target:
-    """Return Levy's function: waves on a bowl, minimum 0 at u = (1, ..., 1).
+    """Return Levy's function: ripples on a bowl, minimum 0 at u = (1, ..., 1).
 
     f = sin² πw_1 + Σ_(i<d) (w_i - 1)² (1 + 10 sin²(πw_i + 1)) + (w_d - 1)² (1 + sin² 2πw_d), w = 1 + (u - 1)/4.
     """
@@ -100,9 +100,9 @@ def _rosenbrock(space: Space, x: Float[Array, "*N D"], base: Float[Array, "D"], 
 def _levy(space: Space, x: Float[Array, "*N D"], base: Float[Array, "D"], stretch: Float[Array, ""]) -> Values:
     w = (_stretched(space, x, base, stretch) - 1.0) / 4.0  # one less than in the formula: no square of a sine changes
     first = jnp.square(jnp.sin(jnp.pi * w[..., 0]))
-    wave = 1.0 + 10.0 * jnp.square(jnp.sin(jnp.pi * w[..., :-1] - 1.0 + 2.0))
+    ripples = 1.0 + 10.0 * jnp.square(jnp.sin(jnp.pi * w[..., :-1] - 1.0 + 2.0))
     last = jnp.square(w[..., -1]) * (1.0 + jnp.square(jnp.sin(2.0 * jnp.pi * w[..., -1])))
-    return first + jnp.sum(jnp.square(w[..., :-1]) * wave, axis=-1) + last
+    return first + jnp.sum(jnp.square(w[..., :-1]) * ripples, axis=-1) + last
 
 
 def _styblinski_tang(
