@@ -9,11 +9,11 @@ QUIET := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 XLA_FLAGS="$(ONE_THREAD)" JAX_
 # glibc gives arrays above 32 MB back to the system at once, and asking for them again costs more than filling them.
 KEEP_MEMORY := MALLOC_MMAP_THRESHOLD_=4294967296 MALLOC_TRIM_THRESHOLD_=17179869184 MALLOC_TOP_PAD_=268435456
 # Tests compile much and run little, so they compile without optimization; workers, later runs and other clones on this
-# machine share programs.
-PROGRAMS := $(or $(XDG_CACHE_HOME),$(if $(HOME),$(HOME),$(CURDIR))/.cache)/rdgp/tests-$(shell uname -n)
+# machine share compiled functions.
+COMPILED := $(or $(XDG_CACHE_HOME),$(if $(HOME),$(HOME),$(CURDIR))/.cache)/rdgp/tests-$(shell uname -n)
 QUICK := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 JAX_PLATFORMS=cpu \
 	XLA_FLAGS="$(ONE_THREAD) --xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0" \
-	JAX_COMPILATION_CACHE_DIR="$(PROGRAMS)" JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0 \
+	JAX_COMPILATION_CACHE_DIR="$(COMPILED)" JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0 \
 	JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES=-1
 
 .DEFAULT_GOAL := help
@@ -29,13 +29,14 @@ picture: .venv/.plot  ## Fit a posterior on the sphere and draw it
 	$(BIN)/python examples/posterior_on_the_sphere.py $(OUTPUT)
 
 test: .venv/.dev  ## Run all tests
-	@mkdir -p "$(PROGRAMS)" && find "$(PROGRAMS)" -type f -mtime +14 -delete || true
+	@mkdir -p "$(COMPILED)" && find "$(COMPILED)" -type f -mtime +14 -delete || true
 	$(QUICK) $(BIN)/python -m pytest -n 2 --dist loadgroup -q
 
 check: .venv/.dev  ## Lint, formatting, types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python tools/architecture.py
 
 format: .venv/.dev  ## Fix formatting and simple lint
 	$(BIN)/ruff check --fix .
@@ -58,7 +59,7 @@ winds: .venv/.dev  ## Compare models of winds at four heights, run by run (needs
 	$(QUIET) $(KEEP_MEMORY) $(BIN)/python -m rdgp_paper.benchmarks.winds --folder docs
 
 clean:  ## Remove the environment and caches
-	rm -rf .venv .mypy_cache .ruff_cache .hypothesis "$(PROGRAMS)" demo-output
+	rm -rf .venv .mypy_cache .ruff_cache .hypothesis "$(COMPILED)" demo-output
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rdgp import ExactGP, HodgeField, Matern, ScalarField, Sphere
+from rdgp import ExactGP, HodgeField, Matern, Prediction, ScalarField, Sphere
 from rdgp.core import require
 
 SPHERE = Sphere(2)
@@ -35,17 +35,17 @@ def fit_function(key: jax.Array) -> tuple[jax.Array, ExactGP]:
     key_x, key_noise = jax.random.split(key)
     x = SPHERE.random(250, key=key_x)
     y = irregular_function(x) + 0.05 * jax.random.normal(key_noise, (250,))
-    return x, ExactGP(ScalarField(SPHERE, Matern(variance=0.3), levels=30), noise_variance=0.01).fit(x, y)
+    return x, ExactGP(ScalarField(SPHERE, Matern(variance=0.3), num_levels=30), noise_variance=0.01).fit(x, y)
 
 
 def fit_vector_field(key: jax.Array) -> tuple[HodgeField, jax.Array, ExactGP]:
     """Draw a mostly divergence-free wind, observe it at 80 points with noise 0.1, and fit it."""
     key_field, key_x, key_noise = jax.random.split(key, 3)
-    wind = HodgeField(SPHERE, divergence=Matern(2.5, 0.4, 0.1), curl=Matern(2.5, 0.4, 1.0), levels=15)
+    wind = HodgeField(SPHERE, divergence=Matern(2.5, 0.4, 0.1), curl=Matern(2.5, 0.4, 1.0), num_levels=15)
     truth = wind.sample(key=key_field)
     x = SPHERE.random(80, key=key_x)
     y = truth(x) + SPHERE.project(x, 0.1 * jax.random.normal(key_noise, x.shape))
-    start = HodgeField(SPHERE, divergence=Matern(variance=0.5), curl=Matern(variance=0.5), levels=15)
+    start = HodgeField(SPHERE, divergence=Matern(variance=0.5), curl=Matern(variance=0.5), num_levels=15)
     return truth, x, ExactGP(start, noise_variance=0.05).fit(x, y)
 
 
@@ -96,23 +96,23 @@ def draw(path: Path, scalar: tuple, vector: tuple) -> None:
     figure, rows = plt.subplots(2, 3, figsize=(12.5, 7.6), layout="constrained")
 
     x, gp = scalar
-    law, truth = gp.predict(flat), np.asarray(irregular_function(flat))
+    found, truth = gp.predict(flat), np.asarray(irregular_function(flat))
     colours = {"cmap": "RdBu_r", "vmin": -1.4, "vmax": 1.4}
     draw_scalar(rows[0, 0], "an irregular function", truth, points, turn, **colours)
-    draw_scalar(rows[0, 1], "posterior mean from 250 points", np.asarray(law.mean), points, turn, **colours)
-    deviation = np.sqrt(np.asarray(law.variance))
-    draw_scalar(rows[0, 2], "posterior standard deviation", deviation, points, turn, cmap="viridis", vmin=0)
+    draw_scalar(rows[0, 1], "posterior mean from 250 points", np.asarray(found.mean), points, turn, **colours)
+    std = np.sqrt(np.asarray(found.variance))
+    draw_scalar(rows[0, 2], "posterior standard deviation", std, points, turn, cmap="viridis", vmin=0)
     seen = np.asarray(x) @ turn.T
     for axes in rows[0, 1:]:
         axes.plot(*seen[seen[:, 2] > 0, :2].T, "k.", markersize=2.5)
 
     field, x, gp = vector
-    law, grid = gp.predict(flat), fibonacci(700)
+    found, grid = gp.predict(flat), fibonacci(700)
     speed = {"cmap": "YlGnBu", "vmin": 0, "vmax": 2.2}
     truth = np.linalg.norm(np.asarray(field(flat)), axis=1)
     draw_scalar(rows[1, 0], "a wind, mostly free of divergence", truth, points, turn, **speed)
-    draw_scalar(rows[1, 1], "posterior mean from 80 winds", np.linalg.norm(law.mean, axis=1), points, turn, **speed)
-    total = np.sqrt(np.sum(np.asarray(law.variance), axis=1))
+    draw_scalar(rows[1, 1], "posterior mean from 80 winds", np.linalg.norm(found.mean, axis=1), points, turn, **speed)
+    total = np.sqrt(np.sum(np.asarray(found.variance), axis=1))
     draw_scalar(rows[1, 2], "total standard deviation", total, points, turn, cmap="viridis", vmin=0)
     draw_arrows(rows[1, 0], grid, np.asarray(field(jnp.asarray(grid))), turn)
     draw_arrows(rows[1, 1], grid, np.asarray(gp.predict(jnp.asarray(grid)).mean), turn)
@@ -120,10 +120,10 @@ def draw(path: Path, scalar: tuple, vector: tuple) -> None:
     figure.savefig(path, dpi=110)
 
 
-def report(name: str, law, y: jax.Array) -> None:
+def report(name: str, prediction: Prediction, y: jax.Array) -> None:
     """Print how good the predictions are where nothing was observed."""
-    inside = np.abs(np.asarray(y - law.mean)) < 1.645 * np.sqrt(np.asarray(law.observed.variance))
-    error, density = float(jnp.sqrt(jnp.mean(jnp.square(y - law.mean)))), float(jnp.mean(law.log_prob(y)))
+    inside = np.abs(np.asarray(y - prediction.mean)) < 1.645 * np.sqrt(np.asarray(prediction.observed.variance))
+    error, density = float(jnp.sqrt(jnp.mean(jnp.square(y - prediction.mean)))), float(jnp.mean(prediction.log_prob(y)))
     print(f"{name}: RMSE {error:.3f}, NLPD {-density:.3f}, 90% intervals cover {inside.mean():.0%}")
 
 

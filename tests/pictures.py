@@ -1,12 +1,12 @@
 """Made-up winds and layers for figures and the report."""
 
+import jax
 import numpy as np
 import pandas
 import xarray
 
 from rdgp.plotting._sphere import lattice, to_vectors
 from rdgp.spaces import Space
-from tests.cases import points
 
 
 def made_up_winds() -> tuple[xarray.Dataset, xarray.Dataset]:
@@ -46,7 +46,7 @@ def made_up_layers() -> list[np.ndarray]:
 
 def made_up_trials(space: Space, count: int = 30) -> pandas.DataFrame:
     """Return the table of a study as `study.history()` makes it, with failures and points that are pending."""
-    x = np.asarray(points(space, 0, count))
+    x = np.asarray(space.random(count, key=jax.random.key(0)))
     y = np.sin(3.0 * x[:, 0]) + x[:, -1]
     state = np.where(np.arange(count) % 7 == 3, "failed", "done").astype(object)
     state[-2:] = "pending"

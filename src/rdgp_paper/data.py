@@ -72,10 +72,10 @@ def _wind_grid(source: str, pressure_level: str | float, time: str | int) -> tup
         if pressure_level == "surface":
             names = ("u_surface", "v_surface")
             return read_dataset(path, names, time=time), names
-        return read_dataset(path, ("u", "v"), level=float(pressure_level), time=time), ("u", "v")
+        return read_dataset(path, ("u", "v"), pressure_level=float(pressure_level), time=time), ("u", "v")
     if source == "era5":
         path = Path(os.environ["RDGP_ERA5"])
-        return read_dataset(path, ("u", "v"), level=float(pressure_level), time=int(time)), ("u", "v")
+        return read_dataset(path, ("u", "v"), pressure_level=float(pressure_level), time=int(time)), ("u", "v")
     raise ValueError(f"source must be bundle, records or era5, got {source!r}")
 
 

@@ -6,30 +6,38 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rdgp import (
+from rdgp.fields import FrameField, HodgeField, ProjectedField, ScalarField, StackedField
+from rdgp.kernels import Kernel, Matern
+from rdgp.models import ExactGP
+from rdgp.spaces import (
     Box,
     Circle,
     Euclidean,
-    EuclideanMatern,
-    ExactGP,
-    FrameField,
-    HodgeField,
-    Matern,
     Product,
-    ProjectedField,
     Rotations,
-    ScalarField,
     Sphere,
-    StackedField,
     Torus,
+    latlon_to_sphere,
+    tangent_to_wind,
+    wind_to_tangent,
 )
-from rdgp.spaces import latlon_to_sphere, tangent_to_wind, wind_to_tangent
 from tests.cases import points
 
 SPHERE = Sphere(2)
 X = points(SPHERE, 0)
-FIELD = ScalarField(SPHERE, Matern(), levels=4)
+FIELD = ScalarField(SPHERE, Matern(), num_levels=4)
 GP = ExactGP(FIELD, 0.1)
+
+
+class Flatless(Kernel):
+    """A kernel of one's own, on curved spaces only."""
+
+    def __init__(self) -> None:
+        super().__init__({"variance": 1.0})
+
+    def log_density(self, eigenvalues: np.ndarray, dim: int) -> jax.Array:
+        return -jnp.asarray(eigenvalues)
+
 
 CASES = {
     "ambient dimension": (lambda: FIELD.covariance(X[:, :2], X), "3 numbers along its last axis for Sphere(2), got shape (5, 2)"),
@@ -43,27 +51,27 @@ CASES = {
     "no data yet": (lambda: GP.predict(X), "has seen no data; call fit(x, y)"),
     "y in log_prob": (lambda: GP.condition(X, jnp.ones(5)).predict(X).log_prob(jnp.ones(3)), "y must have shape (5,)"),
     "negative lengthscale": (lambda: Matern(lengthscale=-1.0), "lengthscale must be a positive finite number, got -1.0"),
-    "zero lengthscale": (lambda: EuclideanMatern(1.5, 0.0), "lengthscale must be a positive finite number, got 0.0"),
+    "zero lengthscale": (lambda: Matern(1.5, 0.0), "lengthscale must be a positive finite number, got 0.0"),
     "NaN variance": (lambda: Matern(variance=float("nan")), "variance must be a positive finite number, got nan"),
     "zero noise": (lambda: ExactGP(FIELD, 0.0), "noise_variance must be a positive finite number, got 0.0"),
-    "Euclidean nu": (lambda: EuclideanMatern(1.0), "nu must be 0.5, 1.5, 2.5 or inf on Euclidean space, got 1.0"),
-    "levels 0": (lambda: ScalarField(SPHERE, Matern(), levels=0), "levels must be a whole number of at least 1, got 0"),
-    "levels missing": (lambda: ScalarField(SPHERE, Matern()), "levels must be a number for Sphere(2), got None"),
-    "Hodge levels": (lambda: HodgeField(SPHERE, Matern(), Matern(), levels=-1), "levels must be a whole number"),
+    "Euclidean nu": (lambda: ScalarField(Euclidean(2), Matern(1.0)), "nu must be 0.5, 1.5, 2.5 or inf on flat spaces, got 1"),
+    "levels 0": (lambda: ScalarField(SPHERE, Matern(), num_levels=0), "num_levels must be a whole number of at least 1, got 0"),
+    "levels missing": (lambda: ScalarField(SPHERE, Matern()), "num_levels must be a number for Sphere(2), got None"),
+    "Hodge levels": (lambda: HodgeField(SPHERE, Matern(), Matern(), num_levels=-1), "num_levels must be a whole number"),
     "outputs 0": (lambda: StackedField(SPHERE, Matern(), 3, outputs=0), "outputs must be a whole number of at least 1"),
     "dimension 0": (lambda: Sphere(0), "dimension of a sphere must be a whole number of at least 1, got 0"),
     "torus 0": (lambda: Torus(0), "dimension of a torus must be a whole number of at least 1, got 0"),
     "box upside down": (lambda: Box([0.0, 1.0], [1.0, 0.0]), "every lower bound must be finite and below its upper bound"),
     "box lengths": (lambda: Box([0.0], [1.0, 2.0]), "two lists of one length"),
     "one factor": (lambda: Product(SPHERE), "at least two factors, got 1"),
-    "Euclidean kernel": (lambda: ScalarField(Euclidean(2), Matern(), 3), "Euclidean(2) needs a EuclideanMatern kernel, got Matern"),
-    "spherical kernel": (lambda: ScalarField(SPHERE, EuclideanMatern(), 3), "Sphere(2) needs a Matern or Heat kernel"),
-    "ARD length": (lambda: ScalarField(Euclidean(3), EuclideanMatern(1.5, [1.0, 2.0])), "one lengthscale or 3, got 2"),
-    "features of R^d": (lambda: ScalarField(Euclidean(2), EuclideanMatern()).features(jnp.ones((2, 2))), "no discrete spectrum"),
+    "kernel without closed form": (lambda: ScalarField(Euclidean(2), Flatless()), "Flatless has no closed form on flat spaces; define on_flat(dim)"),
+    "lengthscales on the sphere": (lambda: ScalarField(SPHERE, Matern(1.5, [1.0, 2.0, 3.0]), 3), "Matern takes one number as lengthscale here, got a list"),
+    "ARD length": (lambda: ScalarField(Euclidean(3), Matern(1.5, [1.0, 2.0])), "one lengthscale or 3, got 2"),
+    "features of R^d": (lambda: ScalarField(Euclidean(2), Matern()).features(jnp.ones((2, 2))), "no discrete spectrum"),
     "one kernel on mixed": (lambda: ScalarField(Product(SPHERE, Euclidean(1)), Matern(), 3), "no discrete spectrum"),
     "kernels off products": (lambda: ScalarField(SPHERE, (Matern(), Matern()), 3), "a tuple of kernels needs a Product"),
     "levels per factor": (
-        lambda: ScalarField(Product(SPHERE, Circle()), (Matern(), Matern()), levels=(3, 3, 3)),
+        lambda: ScalarField(Product(SPHERE, Circle()), (Matern(), Matern()), num_levels=(3, 3, 3)),
         "one for each factor, got 3",
     ),
     "curl on the circle": (lambda: HodgeField(Circle(), Matern(), Matern(), 3), "Sphere(1) has gradient and harmonic fields, got curl"),

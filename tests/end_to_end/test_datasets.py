@@ -74,7 +74,36 @@ def test_missing_values_are_not_observations_and_a_pole_is_one_place() -> None:
     assert (np.abs(scalar.latlon[:, 1]) <= 180.0).all()
     assert scalar.names == ("u",)
     assert scalar.units == ("m s-1",)
-    assert len(observations(dataset, ("v", "u")).latlon) == 17 + 2  # not a wind in this order
+    assert len(observations(dataset, ("v", "u")).latlon) == 17  # a wind in any order
+
+
+def with_errors() -> xr.Dataset:
+    dataset = make()
+    errors = np.arange(1.0, 31.0).reshape(5, 6)
+    attributes = {"units": "m s-1"}
+    return dataset.assign(u_err=(("lat", "lon"), errors, attributes), v_err=(("lat", "lon"), errors / 8.0, attributes))
+
+
+def test_standard_deviations_are_read_along(tmp_path: Path) -> None:
+    dataset = with_errors()
+    dataset["u"][2, 3] = np.nan
+    dataset["u_err"][2, 3] = np.nan  # of nothing
+    dataset.to_netcdf(tmp_path / "grid.nc", engine="h5netcdf")
+    dataset.to_dataframe().reset_index().to_csv(tmp_path / "table.csv", index=False)
+    for name in ("grid.nc", "table.csv"):
+        for noise in (("u_err", "v_err"), "u_err, v_err"):
+            found = read_observations(tmp_path / name, ("u", "v"), noise_std=noise)
+            assert found.values.shape == found.noise_std.shape == (17, 2)
+            for latlon, values, std in zip(found.latlon, found.values, found.noise_std, strict=True):
+                cell = dataset.sel(lat=latlon[0], lon=latlon[1] % 360.0)
+                np.testing.assert_allclose(values, [cell.u, cell.v])
+                np.testing.assert_allclose(std, [cell.u_err, cell.v_err])
+        assert list(read_dataset(tmp_path / name, "v", noise_std="v_err").data_vars) == ["v", "v_err"]
+    shared = observations(dataset, "v,u", noise_std="v_err,v_err")
+    np.testing.assert_array_equal(shared.noise_std[:, 0], shared.noise_std[:, 1])
+    both = observations(dataset, "v,u", noise_std="v_err,u_err")
+    np.testing.assert_array_equal(both.pick(("u",)).noise_std[:, 0], 8.0 * shared.noise_std[:, 1])
+    assert observations(dataset, "u").noise_std is None
 
 
 def test_winds_are_told_from_pairs() -> None:
@@ -88,6 +117,10 @@ def test_winds_are_told_from_pairs() -> None:
     assert is_wind(dataset.assign(zonal=1.0, meridional=2.0), ("zonal", "meridional"))
     assert not is_wind(dataset, ("u", "temperature"))
     assert not is_wind(dataset, ("u",))
+    found = observations(dataset, ("east", "north", "u"))
+    assert is_wind(found, ("east", "north"))
+    assert not is_wind(found, ("north", "east"))
+    assert not is_wind(found, ("east", "u"))
 
 
 @pytest.mark.parametrize(("time_name", "level_name"), [("time", "level"), ("valid_time", "pressure_level")])
@@ -103,7 +136,7 @@ def test_both_layouts_of_era5(tmp_path: Path, time_name: str, level_name: str) -
     assert coordinate_names(read) == ("latitude", "longitude", level_name, time_name)
     for time, index in ((2, 1), ("2010-02", 1), ("2010-03-01", 2), (np.datetime64("2010-01"), 0)):
         for level, other in ((1000, 0), ("50000 Pa", 1), (50000, 1), ("500 hPa", 1)):
-            data = read_observations(tmp_path / "era5.nc", ("u", "v"), level=level, time=time)
+            data = read_observations(tmp_path / "era5.nc", ("u", "v"), pressure_level=level, time=time)
             truth = observations(dataset.isel({time_name: index, level_name: other}), ("u", "v"))
             np.testing.assert_allclose(data.values, truth.values, atol=0.0021)
 
@@ -113,17 +146,17 @@ def test_preliminary_months_of_era5_are_joined(tmp_path: Path) -> None:
     first = dataset.where(dataset.time < np.datetime64("2010-03-01"))
     second = dataset.where(dataset.time >= np.datetime64("2010-03-01"))
     xr.concat([first, second], pd.Index([1, 5], name="expver")).to_netcdf(tmp_path / "mix.nc", engine="h5netcdf")
-    read = read_dataset(tmp_path / "mix.nc", ("u", "v"), level=500, time=3)
+    read = read_dataset(tmp_path / "mix.nc", ("u", "v"), pressure_level=500, time=3)
     np.testing.assert_allclose(read.u, dataset.u.isel(time=2, level=1))
 
 
 def test_levels_in_pascal_heights_and_months() -> None:
     pascal = layers(level_name="plev", levels=(100000.0, 50000.0))
     pascal.plev.attrs = {"units": "Pa", "standard_name": "air_pressure"}
-    assert float(select(pascal, level=500).plev) == 50000.0
+    assert float(select(pascal, pressure_level=500).plev) == 50000.0
     height = layers(level_name="height", levels=(2.0, 10.0))
     height.height.attrs["units"] = "m"
-    assert float(select(height, level=10).height) == 10.0
+    assert float(select(height, pressure_level=10).height) == 10.0
     months = layers("month").assign_coords(month=[1, 2, 7])
     assert int(select(months, time=7).month) == 7
     records = layers("record").assign_coords(record=["first", "second", "2010-07"])
@@ -135,10 +168,10 @@ def test_tables_are_filtered_by_level_and_time(tmp_path: Path) -> None:
     text = "time_utc,lat_deg,lon_deg,lev,t\n"
     text += "".join(f"2020-0{m}-01T00:00:00Z,{10 * m},200,{p},{m + p}\n" for m in (1, 2, 3) for p in (500, 850))
     (tmp_path / "table.csv").write_text(text)
-    data = read_observations(tmp_path / "table.csv", "t", level=850, time="2020-02")
+    data = read_observations(tmp_path / "table.csv", "t", pressure_level=850, time="2020-02")
     np.testing.assert_array_equal(data.latlon, [[20.0, -160.0]])
     np.testing.assert_array_equal(data.values, [[852.0]])
-    assert len(read_observations(tmp_path / "table.csv", "t", level=500).latlon) == 3
+    assert len(read_observations(tmp_path / "table.csv", "t", pressure_level=500).latlon) == 3
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv"])
@@ -159,21 +192,22 @@ def test_columns_named_like_coordinates_can_be_observed(tmp_path: Path) -> None:
         np.testing.assert_array_equal(data.values[0], [value])
         assert len(data.values) == 2
     assert len(read_observations(path, "t,z", time=8).values) == 1
-    assert len(read_observations(path, "t,z", level=1010).values) == 1
+    assert len(read_observations(path, "t,z", pressure_level=1010).values) == 1
 
 
 def test_real_files(data_folder: Path) -> None:
     winds = data_folder / "wind"
-    upper = read_observations(winds / "wind_global_2p5deg.nc", ("u", "v"), level=850, time="eraint-jul")
+    upper = read_observations(winds / "wind_global_2p5deg.nc", ("u", "v"), pressure_level=850, time="eraint-jul")
     assert upper.latlon.shape == (71 * 144, 2)
     assert (
-        len(read_observations(winds / "ncep1_monthly_202201_202202.nc", "u,v", level=1000, time=2).latlon) == 71 * 144
+        len(read_observations(winds / "ncep1_monthly_202201_202202.nc", "u,v", pressure_level=1000, time=2).latlon)
+        == 71 * 144
     )
     assert (
-        len(read_observations(winds / "eraint_monthly_jan_jul_0p75deg.nc", "u,v", level=500, time=7).latlon)
+        len(read_observations(winds / "eraint_monthly_jan_jul_0p75deg.nc", "u,v", pressure_level=500, time=7).latlon)
         == 239 * 480
     )
-    assert len(read_observations(winds / "era5_19590102T00_TL31.nc", "u,v", level=800).latlon) == 32 * 64
+    assert len(read_observations(winds / "era5_19590102T00_TL31.nc", "u,v", pressure_level=800).latlon) == 32 * 64
     ocean = data_folder / "geophysics" / "coads_monthly_climatology_2deg.nc"
     assert 5000 < len(read_observations(ocean, ("UWND", "VWND"), time=1).latlon) < 90 * 180
     assert read_observations(ocean, "SST", time=7).units == ("Deg C",)

@@ -1,4 +1,4 @@
-"""The sample that comes along, satellite tracks, ERA5 and small tables."""
+"""The bundled sample, satellite tracks, ERA5 and small tables."""
 
 import hashlib
 import re
@@ -102,6 +102,10 @@ def test_cells_along_a_track_count_once() -> None:
         cell = wind.sel(lat=latlon[0], lon=latlon[1] % 360.0)
         np.testing.assert_allclose(values, [cell.u, cell.v])
     assert 0 < len(test.latlon) <= 300
+    known = along_track(
+        wind.assign(err=wind.u + 100.0), ground_track(load_tle(), hours=6.0), "u", noise_std="err"
+    ).train
+    np.testing.assert_allclose(known.noise_std, known.values + 100.0, rtol=1e-6)
 
 
 def test_synthetic_target_is_that_of_the_draws(data_folder: Path) -> None:

@@ -7,21 +7,13 @@ import numpy as np
 import optax
 import pytest
 
-from rdgp import (
-    Euclidean,
-    EuclideanMatern,
-    HodgeField,
-    Matern,
-    ProjectedField,
-    ScalarField,
-    Sphere,
-    StackedField,
-    Torus,
-)
+from rdgp.fields import HodgeField, ProjectedField, ScalarField, StackedField
 from rdgp.inference import FitResult, fit
+from rdgp.kernels import Matern
 from rdgp.likelihoods import Bernoulli, Gaussian, Poisson, WrappedGaussian
 from rdgp.models import DeepGP, ExactGP, deep_gp, euclidean_deep_gp
-from rdgp.variational import InducingLocations, Interdomain, kmeans
+from rdgp.posteriors import InducingPoints, Interdomain, kmeans
+from rdgp.spaces import Euclidean, Sphere, Torus
 from tests.end_to_end.untyped import assert_one_line, errors_of
 
 pytestmark = pytest.mark.xdist_group("deep bad input")  # one worker compiles what they share
@@ -40,10 +32,10 @@ Y = X[:, 0]
 FIELD = ScalarField(SPHERE, Matern(), 2)
 HODGE = HodgeField(SPHERE, Matern(variance=0.01), Matern(variance=0.01), 1)
 TORUS = HodgeField(Torus(2), Matern(), Matern(), 1)
-HIDDEN = Interdomain(HODGE, deviation=0.1)
+HIDDEN = Interdomain(HODGE, std=0.1)
 MODEL = DeepGP((HIDDEN,), FIELD, Gaussian())
 POINTS = DeepGP((HIDDEN,), None, WrappedGaussian(SPHERE))
-FLAT = InducingLocations(ProjectedField(Euclidean(2), EuclideanMatern()), np.eye(2))
+FLAT = InducingPoints(ProjectedField(Euclidean(2), Matern()), np.eye(2))
 
 
 def run(x: object = X, y: object = Y, model: object = MODEL, **options: object) -> FitResult:
@@ -56,11 +48,11 @@ CASES = {
     "scalar hidden layer": (lambda: DeepGP((Interdomain(FIELD),), FIELD), "a hidden layer needs a vector field, or a StackedField with outputs=3"),
     "stack of wrong size": (lambda: DeepGP((Interdomain(StackedField(SPHERE, Matern(), 2, outputs=2)),), FIELD), "a StackedField with outputs=3"),
     "no layer": (lambda: DeepGP(), "a DeepGP needs at least one layer"),
-    "points need a wrapped law": (lambda: DeepGP((HIDDEN,), None, Gaussian()), "a model without output needs WrappedGaussian(Sphere(2)), got Gaussian"),
+    "points need a wrapped likelihood": (lambda: DeepGP((HIDDEN,), None, Gaussian()), "a model without output needs WrappedGaussian(Sphere(2)), got Gaussian"),
     "wrapped on another space": (lambda: DeepGP((HIDDEN,), None, WrappedGaussian(Torus(2))), "needs WrappedGaussian(Sphere(2))"),
     "wrapped with output": (lambda: DeepGP((HIDDEN,), FIELD, WrappedGaussian(SPHERE)), "likelihood must be one such as Gaussian()"),
     "mean of a tangent field": (lambda: DeepGP((), HODGE, constant_mean=True), "a constant mean needs a scalar output"),
-    "integrated over flat layers": (lambda: DeepGP((FLAT,), ScalarField(Euclidean(2), EuclideanMatern())), "an integrated output needs hidden layers on compact spaces"),
+    "integrated over flat layers": (lambda: DeepGP((FLAT,), ScalarField(Euclidean(2), Matern())), "an integrated output needs hidden layers on compact spaces"),
     "x off the space": (lambda: run(x=X.at[3].mul(1.1)), "x must lie on Sphere(2): 1 of 12 rows do not, the worst is row 3"),
     "x of wrong width": (lambda: run(x=X[:, :2]), "x must have 3 numbers along its last axis for Sphere(2), got shape (12, 2)"),
     "NaN in x": (lambda: run(x=X.at[0, 0].set(jnp.nan)), "x must be finite, got 1 NaN"),
@@ -87,33 +79,34 @@ CASES = {
     "draw without data": (lambda: MODEL.draw(key=KEY), "has seen no data; call fit(model, x, y, key=key)"),
     "tail too long": (lambda: Interdomain(FIELD, tail=2), "tail must leave at least one of the field's 2 levels, got 2"),
     "negative tail": (lambda: Interdomain(FIELD, tail=-1), "tail must be a whole number of at least 0, got -1"),
-    "locations off the space": (lambda: InducingLocations(FIELD, 2 * X), "z must lie on Sphere(2)"),
-    "no locations": (lambda: InducingLocations(FIELD, X[:0]), "z must hold at least one location, got none"),
+    "inducing points off the space": (lambda: InducingPoints(FIELD, 2 * X), "z must lie on Sphere(2)"),
+    "no inducing points": (lambda: InducingPoints(FIELD, X[:0]), "z must hold at least one point, got none"),
     "no means": (lambda: kmeans(SPHERE, X, 0, key=KEY), "num must be a whole number of at least 1, got 0"),
     "means off the space": (lambda: kmeans(SPHERE, 2 * X, 3, key=KEY), "x must lie on Sphere(2)"),
     "outputs of deep_gp": (lambda: deep_gp(SPHERE, output=0), "outputs must be a whole number of at least 1"),
-    "locations without data": (lambda: deep_gp(SPHERE, inducing="locations"), 'inducing="locations" needs data to choose them from; pass x=...'),
+    "inducing points without data": (lambda: deep_gp(SPHERE, inducing="points"), 'inducing="points" needs data to choose them from; pass x=...'),
     "layers of deep_gp": (lambda: deep_gp(SPHERE, layers=0), "layers must be a whole number of at least 1, got 0"),
-    "levels of deep_gp": (lambda: deep_gp(SPHERE, levels=0), "levels must be a whole number of at least 1, got 0"),
+    "levels of deep_gp": (lambda: deep_gp(SPHERE, num_levels=0), "num_levels must be a whole number of at least 1, got 0"),
     "Hodge on flat space": (lambda: deep_gp(Euclidean(2)), "use ProjectedField or FrameField"),
     "mean of a tangent deep_gp": (lambda: deep_gp(SPHERE, output="tangent", constant_mean=True), "a constant mean needs a scalar output"),
 }  # fmt: skip
 
 # of wrong types, or names that are none: the type checker of the tests would refuse them first
 UNTYPED = {
-    "field as hidden layer": (lambda: DeepGP((HODGE,), FIELD), "hidden layers are Interdomain or InducingLocations, got HodgeField"),
-    "output of wrong type": (lambda: DeepGP((HIDDEN,), "scalar"), "output must be Interdomain, InducingLocations, a field or None, got str"),
+    "field as hidden layer": (lambda: DeepGP((HODGE,), FIELD), "hidden layers are Interdomain or InducingPoints, got HodgeField"),
+    "output of wrong type": (lambda: DeepGP((HIDDEN,), "scalar"), "output must be a field, Interdomain, InducingPoints or None, got str"),
     "not a deep model": (lambda: run(model=ExactGP(FIELD)), "fit needs a DeepGP, got ExactGP"),
-    "unknown recipe": (lambda: run(recipe="fast"), "recipe must be one of default, quick, paper, got 'fast'"),
+    "unknown recipe": (lambda: run(recipe="fast"), "recipe must be one of default, quick, paper or a Recipe, got 'fast'"),
     "unknown optimizer": (lambda: run(optimizer="adam"), "optimizer must come from optax, such as optax.adam(0.01), got 'adam'"),
     "class of optimizers": (lambda: run(optimizer=optax.adam), "optimizer must come from optax"),
     "steps 1.5": (lambda: run(steps=1.5), "steps must be a whole number of at least 1, got 1.5"),
     "kind of tail": (lambda: Interdomain(FIELD, tail=1, tail_variances="free"), 'tail_variances must be "learned" or "fixed", got'),
     "field of deep_gp": (lambda: deep_gp(SPHERE, field="curl"), 'field must be "hodge", "projected" or "frame", got \'curl\''),
     "output of deep_gp": (lambda: deep_gp(SPHERE, output="vector"), 'output must be "scalar", "tangent", "point" or a number of outputs, got \'vector\''),
-    "inducing of deep_gp": (lambda: deep_gp(SPHERE, inducing="points"), 'inducing must be "interdomain" or "locations", got \'points\''),
+    "inducing of deep_gp": (lambda: deep_gp(SPHERE, inducing="locations"), 'inducing must be "interdomain" or "points", got \'locations\''),
     "field of a shallow tangent deep_gp": (lambda: deep_gp(SPHERE, layers=1, output="tangent", field="curl"), 'field must be "hodge", "projected" or "frame"'),
-    "inducing of a shallow deep_gp": (lambda: deep_gp(SPHERE, layers=1, inducing="points"), 'inducing must be "interdomain" or "locations"'),
+    "inducing of a shallow deep_gp": (lambda: deep_gp(SPHERE, layers=1, inducing="locations"), 'inducing must be "interdomain" or "points"'),
+    "list of nu": (lambda: Matern([1.5, 2.5]), "one number each for nu and variance; got a list"),
     "truth for fixed": (lambda: Gaussian(0.1, fixed=True), "fixed takes names out of noise_variance, got True"),
     "prior of no name": (lambda: Gaussian(0.1, prior=3.0), "prior takes a dict such as"),
     "truth as number of outputs": (lambda: deep_gp(SPHERE, layers=1, output=True), "output must be"),

@@ -9,7 +9,7 @@ from rdgp.datasets import Observations
 from rdgp.estimators import SphereRegressor, load_estimator
 
 pytestmark = pytest.mark.xdist_group("estimators")  # which compile the same shapes
-TINY = {"layers": 2, "levels": 2, "output_levels": 4, "steps": 1, "hidden_samples": 2, "progress": False}
+TINY = {"layers": 2, "num_levels": 2, "num_output_levels": 4, "steps": 1, "hidden_samples": 2, "progress": False}
 LAT, LON = np.arange(-75.0, 76.0, 30.0), np.arange(0.0, 360.0, 45.0)
 
 

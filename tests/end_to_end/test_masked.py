@@ -12,16 +12,16 @@ from rdgp.bayesopt import Study
 from rdgp.datasets import Observations, Track, along_track, irregular_target, observations, split_standardized
 from rdgp.datasets import write_track as write
 from rdgp.estimators import SphereRegressor, VectorFieldRegressor
+from tests.end_to_end.test_cli_bad_input import unfitted
 from tests.end_to_end.test_datasets import make
-from tests.end_to_end.test_shell_bad_input import unfitted
 
 LATLON = np.array([[10.0, 20.0], [-30.0, 40.0], [50.0, -60.0], [-70.0, 80.0]])
 Y = np.array([1.0, 2.0, 3.0, -9999.0])
 HIDDEN_Y = np.ma.masked_values(Y, -9999.0)
 HIDDEN = np.ma.masked_greater(LATLON, 45.0)  # hides two numbers
 TRACK = Track(np.arange(4).astype("datetime64[s]"), HIDDEN)
-FITTED = unfitted(SphereRegressor(layers=1), deep_gp(Sphere(2), 1, output_levels=2))
-SMALL = {"layers": 1, "steps": 1, "output_levels": 2}
+FITTED = unfitted(SphereRegressor(layers=1), deep_gp(Sphere(2), 1, num_output_levels=2))
+SMALL = {"layers": 1, "steps": 1, "num_output_levels": 2}
 
 CASES: dict[str, tuple[Callable[[], object], str]] = {
     "inputs": (lambda: SphereRegressor(**SMALL).fit(HIDDEN, Y), "X must have no masked values, got 2 of 8"),
@@ -35,7 +35,7 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         "X must have no masked values, got 2 of 8",
     ),
     "predict": (lambda: FITTED.predict(HIDDEN), "X must have no masked values, got 2 of 8"),
-    "law": (lambda: FITTED.predict_law(HIDDEN), "X must have no masked values, got 2 of 8"),
+    "distribution": (lambda: FITTED.predict_distribution(HIDDEN), "X must have no masked values, got 2 of 8"),
     "samples": (lambda: FITTED.sample_y(HIDDEN), "X must have no masked values, got 2 of 8"),
     "score": (lambda: FITTED.score(LATLON, HIDDEN_Y), "y must have no masked values, got 1 of 4"),
     "geo.fit": (

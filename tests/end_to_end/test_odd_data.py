@@ -5,9 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rdgp import DeepGP, ExactGP, HodgeField, Interdomain, Matern, ScalarField, Sphere, fit
-from rdgp.fields import Field
-from rdgp.models import Prediction
+from rdgp.fields import Field, HodgeField, ScalarField
+from rdgp.inference import fit
+from rdgp.kernels import Matern
+from rdgp.models import DeepGP, ExactGP, Prediction
+from rdgp.posteriors import Interdomain
+from rdgp.spaces import Sphere
 
 pytestmark = pytest.mark.xdist_group("odd data")  # one worker compiles what they share
 
@@ -33,29 +36,29 @@ def hodge(variance: float) -> HodgeField:
 
 
 def deep(kind: str, constant_mean: bool = False) -> DeepGP:
-    return DeepGP((Interdomain(hodge(0.01), deviation=0.1),), output(kind), constant_mean=constant_mean)
+    return DeepGP((Interdomain(hodge(0.01), std=0.1),), output(kind), constant_mean=constant_mean)
 
 
-def law_of(model: DeepGP | ExactGP, x: np.ndarray, y: np.ndarray, dtype: str = "float64") -> Prediction:
-    """Fit, check that nothing is odd about the law at the data, and return it."""
+def prediction_of(model: DeepGP | ExactGP, x: np.ndarray, y: np.ndarray, dtype: str = "float64") -> Prediction:
+    """Fit, check that nothing is odd about the prediction at the data, and return it."""
     x, y = jnp.asarray(x, dtype), jnp.asarray(y, dtype)
     if isinstance(model, DeepGP):
         fitted = fit(model, x, y, key=KEY, steps=20, progress=False)
         assert fitted.status == "ok"
         assert np.all(np.isfinite(fitted.history))
-        law = fitted.model.predict(x, key=KEY, samples=3)
+        prediction = fitted.model.predict(x, key=KEY, samples=3)
     else:
-        law = model.fit(x, y, progress=False).predict(x)
-    assert law.mean.dtype == dtype
-    for numbers in (law.mean, law.observed.variance, law.log_prob(y), law.sample(key=KEY)):
+        prediction = model.fit(x, y, progress=False).predict(x)
+    assert prediction.mean.dtype == dtype
+    for numbers in (prediction.mean, prediction.observed.variance, prediction.log_prob(y), prediction.sample(key=KEY)):
         assert np.all(np.isfinite(numbers))
-    assert np.all(law.variance >= 0.0)
-    return law
+    assert np.all(prediction.variance >= 0.0)
+    return prediction
 
 
-def error(law: Prediction, y: np.ndarray) -> float:
+def error(prediction: Prediction, y: np.ndarray) -> float:
     """Return the error relative to the data, both by root mean squares."""
-    return float(np.sqrt(np.mean((np.asarray(law.mean, float) - y) ** 2) / np.mean(y**2)))
+    return float(np.sqrt(np.mean((np.asarray(prediction.mean, float) - y) ** 2) / np.mean(y**2)))
 
 
 @pytest.mark.parametrize("size", [1e12, 1e-12])
@@ -64,53 +67,57 @@ def error(law: Prediction, y: np.ndarray) -> float:
 @pytest.mark.parametrize("way", ["deep", "exact"])
 def test_observations_of_any_size(way: str, kind: str, dtype: str, size: float) -> None:
     y = size * VALUES[kind]
-    law = law_of(deep(kind) if way == "deep" else ExactGP(output(kind)), X, y, dtype)
-    assert error(law, y) < 0.2
-    assert np.sqrt(np.mean(law.observed.variance)) < size
+    prediction = prediction_of(deep(kind) if way == "deep" else ExactGP(output(kind)), X, y, dtype)
+    assert error(prediction, y) < 0.2
+    assert np.sqrt(np.mean(prediction.observed.variance)) < size
 
 
 @pytest.mark.parametrize("way", ["deep", "exact"])
 def test_a_large_offset(way: str) -> None:
     """The constant function is one of the features, so it takes up the offset; the signal drowns in rounding."""
     y = 1e6 + VALUES["scalar"]
-    law = law_of(deep("scalar") if way == "deep" else ExactGP(output("scalar")), X, y)
-    assert np.max(np.abs(law.mean - y)) < 10.0
+    prediction = prediction_of(deep("scalar") if way == "deep" else ExactGP(output("scalar")), X, y)
+    assert np.max(np.abs(prediction.mean - y)) < 10.0
 
 
 @pytest.mark.parametrize("size", [1.0, 1e-12])
 def test_a_constant_mean_starts_at_that_of_the_data_and_moves_by_their_size(size: float) -> None:
     y = size * (1e6 + VALUES["scalar"])
-    law = law_of(deep("scalar", constant_mean=True), X, y)
-    assert np.sqrt(np.mean((law.mean - y) ** 2)) < 0.2 * size
+    prediction = prediction_of(deep("scalar", constant_mean=True), X, y)
+    assert np.sqrt(np.mean((prediction.mean - y) ** 2)) < 0.2 * size
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("value", [3.0, 0.0, -1e-6, 1e6])
 @pytest.mark.parametrize("way", ["deep", "exact"])
 def test_constant_y(way: str, value: float, dtype: str) -> None:
-    law = law_of(deep("scalar") if way == "deep" else ExactGP(output("scalar")), X, np.full(12, value), dtype)
-    assert np.max(np.abs(law.mean - value)) <= 0.2 * abs(value) + 1e-6
+    prediction = prediction_of(
+        deep("scalar") if way == "deep" else ExactGP(output("scalar")), X, np.full(12, value), dtype
+    )
+    assert np.max(np.abs(prediction.mean - value)) <= 0.2 * abs(value) + 1e-6
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("way", ["deep", "exact"])
 def test_duplicated_points_with_different_y(way: str, dtype: str) -> None:
-    law = law_of(deep("scalar") if way == "deep" else ExactGP(output("scalar")), TWICE, OPPOSITE, dtype)
-    assert np.max(np.abs(law.mean)) < 0.6
-    assert float(law.likelihood.noise_variance) > 0.5
+    prediction = prediction_of(deep("scalar") if way == "deep" else ExactGP(output("scalar")), TWICE, OPPOSITE, dtype)
+    assert np.max(np.abs(prediction.mean)) < 0.6
+    assert float(prediction.likelihood.noise_variance) > 0.5
 
 
 @pytest.mark.parametrize("value", [2.0, 0.0])
 @pytest.mark.parametrize("way", ["deep", "exact"])
 def test_one_point(way: str, value: float) -> None:
-    law = law_of(deep("scalar") if way == "deep" else ExactGP(output("scalar")), X[:1], np.array([value]))
-    assert abs(float(law.mean[0]) - value) < 2.0 * value + 1e-3
+    prediction = prediction_of(deep("scalar") if way == "deep" else ExactGP(output("scalar")), X[:1], np.array([value]))
+    assert abs(float(prediction.mean[0]) - value) <= 0.1 * value + 1e-6
 
 
 def test_integers_lists_and_numpy_arrays_are_welcome() -> None:
-    fitted = fit(deep("scalar"), X.tolist(), np.arange(12), key=KEY, steps=20, progress=False)
+    y = np.round(100.0 * VALUES["scalar"]).astype(int)
+    fitted = fit(deep("scalar"), X.tolist(), y, key=KEY, steps=20, progress=False)
     assert fitted.status == "ok"
-    assert np.all(np.isfinite(fitted.history))
-    law = fitted.model.predict(X, key=KEY, samples=3)
-    assert np.all(np.isfinite(law.log_prob(np.arange(12.0))))
-    assert np.max(np.abs(law.mean - 5.5)) < 12.0
+    prediction = fitted.model.predict(X.tolist(), key=KEY, samples=3)
+    assert error(prediction, y) < 0.2
+    floats = prediction_of(deep("scalar"), X, y.astype(float))
+    np.testing.assert_allclose(prediction.mean, floats.mean, rtol=1e-9)
+    np.testing.assert_allclose(prediction.log_prob(y), floats.log_prob(y.astype(float)), rtol=1e-9)

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from rdgp import plotting
+from rdgp.datasets import load_coastline
 from rdgp.plotting import (
     Calibration,
     draw_calibration,
@@ -101,9 +102,11 @@ def test_projections_of_cartopy_are_drawn(winds: tuple[xarray.Dataset, xarray.Da
 
 
 def test_coasts_come_from_the_bundle(winds: tuple[xarray.Dataset, xarray.Dataset]) -> None:
-    pytest.importorskip("rdgp.datasets")
-    with_coast, without = (picture(draw_map(winds[0], coastline=lines)) for lines in (None, []))
-    assert np.mean(np.any(with_coast != without, axis=-1)) > 0.01
+    choices = (None, load_coastline(), COAST, [])
+    shown, bundled, other, without = (picture(draw_map(winds[0], coastline=lines)) for lines in choices)
+    np.testing.assert_array_equal(shown, bundled)
+    for different in (other, without):
+        assert np.mean(np.any(shown != different, axis=-1)) > 0.01
 
 
 def test_an_axes_of_the_user_is_drawn_on(winds: tuple[xarray.Dataset, xarray.Dataset]) -> None:
@@ -116,8 +119,8 @@ def test_layers_calibration_and_history_are_drawn() -> None:
     assert "Layer 1" in labels(figure)
     assert "Layer 2" in labels(figure)
     assert num_colors(figure) > 50
-    levels = np.linspace(0.1, 0.9, 9)
-    case = Calibration(levels, levels**0.9, np.linspace(0.0, 1.0, 200))
+    nominal = np.linspace(0.1, 0.9, 9)
+    case = Calibration(nominal, nominal**0.9, np.linspace(0.0, 1.0, 200))
     assert num_colors(draw_calibration({"deep": case, "shallow": case}, title="July")) > 5
     assert num_colors(draw_calibration(case)) > 5
     assert num_colors(draw_history({"deep": -1.0 / np.arange(1.0, 200.0), "shallow": np.zeros(3)})) > 5

@@ -27,8 +27,8 @@ PICTURE = "return document.getElementById(arguments[0]).toDataURL()"
 
 def make_content(**changes: Any) -> ReportContent:
     prediction, truth = made_up_winds()
-    levels = np.linspace(0.1, 0.9, 9)
-    case = Calibration(levels, levels**0.9, np.linspace(0.0, 1.0, 200))
+    nominal = np.linspace(0.1, 0.9, 9)
+    case = Calibration(nominal, nominal**0.9, np.linspace(0.0, 1.0, 200))
     content = ReportContent(
         title="Winds <of> July",
         prediction=prediction,
@@ -138,7 +138,7 @@ def test_colors_arrows_streams_and_layers_can_be_chosen(browser: Any) -> None:
 
 
 @needs_browser
-def test_dark_rooms_get_a_dark_page(browser: Any) -> None:
+def test_a_dark_screen_gets_a_dark_page(browser: Any) -> None:
     background = "return getComputedStyle(document.body).backgroundColor"
     light, picture = browser.execute_script(background), browser.execute_script(PICTURE, "globe")
     feature = {"name": "prefers-color-scheme", "value": "dark"}

@@ -4,6 +4,7 @@ import errno
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -13,10 +14,10 @@ from jax._src import test_util
 
 from rdgp.bayesopt import Study, Trial
 from rdgp.bayesopt._engine import Memory
-from rdgp.bayesopt._file import Lock
-from rdgp.bayesopt._inner import inner_space
-from rdgp.bayesopt._posterior import Posterior, bucket
+from rdgp.bayesopt._file import FileLock
+from rdgp.bayesopt._mixture import Mixture
 from rdgp.bayesopt._region import Region, Step, follow
+from rdgp.bayesopt._trial import bucket
 from rdgp.core import compiled
 from rdgp.models import ExactGP
 from rdgp.spaces import Box, Product, Rotations, Sphere, Torus
@@ -39,7 +40,7 @@ def study() -> Study:
 
 def test_a_study_finds_the_minimum(study: Study) -> None:
     assert study.best().y < 0.02
-    assert {trial.origin for trial in study.trials} == {"initial", "global", "explore", "local", "rival"}
+    assert {trial.origin for trial in study.trials} == {"initial", "global", "explore", "local", "competing"}
     assert all(bool(SPACE.contains(trial.x)) for trial in study.trials)
 
 
@@ -61,26 +62,35 @@ def test_a_hundred_trials_take_two_sizes_of_data() -> None:
 
 
 def test_padding_changes_nothing(study: Study) -> None:
-    engine, data = study._engine, study._turns.data(study.trials)
+    engine, data = study._engine, study._schedule.observations(study.trials)
     fit = engine.fit(data, Memory(), jax.random.key(0), deep=False, whole=True)
     x = SPACE.random(768, key=jax.random.key(1))
-    mean, variance = compiled(Posterior.mixture, engine.posterior(fit, jax.random.key(0)), x)
-    field, count = fit.model.output, len(data.y)
+    mean, variance = compiled(Mixture.moments, engine.mixture(fit, jax.random.key(0)), x)
+    field, count = fit.model.field, len(data.y)
     exact = ExactGP(field, float(fit.model.noise_variance))
     offset = float(fit.model.mean.value)
-    law = exact.condition(data.x, np.asarray(fit.observed.y)[:count] - offset).predict(x)
-    np.testing.assert_allclose(mean[0], law.mean + offset, atol=1e-6)
-    np.testing.assert_allclose(variance[0], law.variance, atol=1e-6)
+    prediction = exact.condition(data.x, np.asarray(fit.padded.data.y)[:count, 0] - offset).predict(x)
+    np.testing.assert_allclose(mean[0], prediction.mean + offset, atol=1e-6)
+    np.testing.assert_allclose(variance[0], prediction.variance, atol=1e-6)
 
 
 def test_prediction_is_in_units_of_y(study: Study) -> None:
     points = np.array([trial.x for trial in study.trials])
-    law = study.predict(points)
+    prediction = study.predict(points)
     values = np.array([trial.y for trial in study.trials])
-    np.testing.assert_allclose(law.mean, values, atol=0.1)
-    assert np.all(law.variance >= 0.0)
+    np.testing.assert_allclose(prediction.mean, values, atol=0.1)
     assert study.best("posterior").y < 0.1
-    assert np.all(np.isfinite(study.acquisition_at(points)))
+    other = Study(SPACE, direction="maximize", surrogate="shallow", seed=3)
+    other._trials = [replace(trial, y=500.0 - 1000.0 * trial.y) for trial in study.trials]
+    other._memory = study._memory.copy()
+    scaled = other.predict(points)
+    np.testing.assert_allclose(scaled.mean, 500.0 - 1000.0 * prediction.mean, rtol=1e-6)
+    np.testing.assert_allclose(scaled.variance, 1e6 * prediction.variance, rtol=1e-4)
+
+
+def test_the_acquisition_is_highest_where_the_best_values_are(study: Study) -> None:
+    anywhere = np.asarray(SPACE.random(23, key=jax.random.key(2)))
+    assert np.argmax(study.acquisition_at([*anywhere, GOAL])) == 23
 
 
 def test_a_loaded_study_goes_on_as_if_never_interrupted(tmp_path: Path) -> None:
@@ -131,8 +141,8 @@ def test_failures_are_kept_and_never_become_numbers() -> None:
     study.tell(study.ask(), failed=True)
     assert [trial.state for trial in study.trials] == ["failed", "failed", "failed", "done", "failed"]
     assert [trial.y for trial in study.trials] == [None, None, None, 1.0, None]
-    data, votes = study._turns.data(study.trials), study._engine.votes(study._turns.data(study.trials))
-    assert (len(data.y), len(data.failed), int(votes.failed.sum())) == (1, 4, 4)
+    data = study._schedule.observations(study.trials)
+    assert (len(data.y), len(data.failed), int(study._engine.feasibility(data).failed.sum())) == (1, 4, 4)
     with pytest.raises(RuntimeError, match="fell"):
         study.run(lambda _: (_ for _ in ()).throw(RuntimeError("the robot fell")), 1)
     assert study.trials[-1].state == "pending"
@@ -248,11 +258,11 @@ def test_a_point_with_rounded_digits_is_taken_for_the_nearest() -> None:
 def test_a_file_that_somebody_made_meanwhile_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "study.json"
 
-    def slow_lock(own: Path) -> Lock:
+    def slow_lock(own: Path) -> FileLock:
         path.write_text("somebody's")
-        return Lock(own)
+        return FileLock(own)
 
-    monkeypatch.setattr("rdgp.bayesopt._study.Lock", slow_lock)
+    monkeypatch.setattr("rdgp.bayesopt._study.FileLock", slow_lock)
     with pytest.raises(ValueError, match="exists already"):
         Study(SPACE, path=path, **RANDOM)
     assert path.read_text() == "somebody's"
@@ -281,15 +291,15 @@ def test_saved_equals_loaded_on_every_space(tmp_path: Path) -> None:
         np.testing.assert_array_equal(loaded.ask().x, study.ask().x)
 
 
-def test_points_travel_to_the_inner_space_and_back() -> None:
+def test_points_travel_to_the_unit_cube_and_back() -> None:
     space = Product(Rotations(), Box([-3.0, 5.0], [1.0, 6.0]))
-    inner = inner_space(space)
+    unit = space.unit_scaled()
     x = np.asarray(space.random(5, key=jax.random.key(0)))
-    assert np.all(inner.space.contains(inner.inward(x)))
-    np.testing.assert_allclose(inner.outward(inner.inward(x)), x, atol=1e-12)
+    assert np.all(unit.space.contains(unit.to_unit(x)))
+    np.testing.assert_allclose(unit.from_unit(unit.to_unit(x)), x, atol=1e-12)
 
 
-def test_the_region_of_trust_shrinks_grows_and_moves() -> None:
+def test_a_trust_region_shrinks_grows_and_moves() -> None:
     near, far = np.array([0.0, 0.0, 1.0]), np.array([1.0, 0.0, 0.0])
     steps = [Step(near, 1.0, "initial"), Step(near, 2.0, "local"), Step(near, 2.0, "local")]
     small = follow(SPACE, steps)[0]
@@ -303,7 +313,7 @@ def test_the_region_of_trust_shrinks_grows_and_moves() -> None:
     assert follow(SPACE, failed[:-1], noisy=True) == follow(SPACE, failed[:-1])
 
 
-def test_every_valley_of_the_data_has_a_region() -> None:
+def test_every_basin_of_the_data_has_a_region() -> None:
     grid = np.asarray(SPACE.random(200, key=jax.random.key(0)))
     deep, other = np.eye(3)[:2]
     depth = sum(-a * np.exp(-4.0 * np.sum((grid - c) ** 2, axis=1)) for a, c in ((1.0, deep), (0.5, other)))
@@ -312,9 +322,9 @@ def test_every_valley_of_the_data_has_a_region() -> None:
     assert first.best == np.argmin(depth)
     assert np.linalg.norm(grid[first.best] - deep) < 0.3
 
-    def rivals(steps: list[Step]) -> list[Region]:
+    def competing(steps: list[Step]) -> list[Region]:
         return [region for region in follow(SPACE, steps)[1:] if np.linalg.norm(grid[region.best] - other) < 0.3]
 
-    assert [region.radius for region in rivals(steps)] == [0.25]
-    lost = [*steps, *[Step(other, 1.0, "rival")] * 12]
-    assert [region.settled for region in rivals(lost)] == [True]
+    assert [region.radius for region in competing(steps)] == [0.25]
+    lost = [*steps, *[Step(other, 1.0, "competing")] * 12]
+    assert [region.settled for region in competing(lost)] == [True]

@@ -20,6 +20,11 @@ def refused(match: str, action: object) -> None:
     assert "\n" not in str(caught.value)
 
 
+def tree(tag: str, **fields: object) -> dict:
+    """Return an object as the file of a study describes it."""
+    return {"structure": {"class": tag, "fields": fields}, "arrays": {}}
+
+
 def told(y: object = 1.0, x: object = (0.0, 0.0, 1.0), **options: object) -> object:
     return Study(SPACE, **RANDOM).tell(x, y, **options)
 
@@ -66,8 +71,8 @@ def test_odd_options_are_refused(options: dict, match: str) -> None:
 
 def test_unbounded_spaces_are_refused() -> None:
     refused(r"a study needs Sphere\(d\).*got Euclidean\(2\); give its coordinates bounds", lambda: Study(Euclidean(2)))
-    refused("without walls", lambda: Study(Box([0.0], [1.0]), surrogate="deep"))
-    refused("without walls", lambda: Study(Box([0.0], [1.0]), switch_at=20))
+    refused("without boundary", lambda: Study(Box([0.0], [1.0]), surrogate="deep"))
+    refused("without boundary", lambda: Study(Box([0.0], [1.0]), switch_at=20))
 
 
 @pytest.mark.parametrize(
@@ -127,9 +132,14 @@ def test_damaged_newer_and_foreign_files_are_refused_and_left_alone(tmp_path: Pa
     content = json.loads(good)
     broken = {
         "damaged": good[: len(good) // 2],
+        "every lower bound must be": json.dumps(
+            {**content, "space": tree("rdgp:Box", lower={"tuple": [1.0]}, upper={"tuple": [0.0]})}
+        ),
+        "in format 1, .*begin a new study": json.dumps({**content, "version": 1}),
         "newer rdgp .*upgrade": json.dumps({**content, "version": 99}),
         "not a study": json.dumps({"a": 1}),
-        "unknown space": json.dumps({**content, "space": {"type": "Klein"}}),
+        "names the class other:Klein; import": json.dumps({**content, "space": tree("other:Klein")}),
+        "names Gamma, which is not a space": json.dumps({**content, "space": tree("rdgp:Gamma", shape=1.0, rate=1.0)}),
         "trial 0 has no proper state": json.dumps({**content, "trials": [{**content["trials"][0], "y": None}]}),
         "trial 0 has no proper point": json.dumps({**content, "trials": [{**content["trials"][0], "x": [1.0]}]}),
         "y must be one number": json.dumps({**content, "trials": [{**content["trials"][0], "noise_variance": "1"}]}),

@@ -1,4 +1,6 @@
-"""Studies ask good points with every acquisition and surrogate, and on products with walls."""
+"""Studies ask good points with every acquisition and surrogate, and on products with a boundary."""
+
+from pathlib import Path
 
 import equinox as eqx
 import jax
@@ -8,9 +10,12 @@ import pytest
 
 from rdgp.bayesopt import Study
 from rdgp.bayesopt._engine import Engine
-from rdgp.bayesopt._models import parameters_of
 from rdgp.bayesopt._region import Region
-from rdgp.spaces import Box, Circle, Product, Rotations, Space, Sphere
+from rdgp.bayesopt._surrogates import parameters_of
+from rdgp.bayesopt._trial import Padded
+from rdgp.core import register
+from rdgp.models import DeepGP
+from rdgp.spaces import Box, Circle, Flat, Isometry, Product, Rotations, Space, Sphere, Torus
 
 pytestmark = pytest.mark.xdist_group("study")
 
@@ -33,12 +38,60 @@ def test_every_acquisition_improves(acquisition: str) -> None:
     assert np.sum((trial.x - goal) ** 2) < study.best().y
 
 
-def test_products_with_walls_are_searched_near_and_far() -> None:
+def test_products_with_a_boundary_are_searched_near_and_far() -> None:
     space = Product(Rotations(), Box([-3.0, 5.0], [1.0, 6.0]))
-    study = told(space, 11)  # with walls "auto" is shallow
+    study = told(space, 11)  # with a boundary "auto" is shallow
     near, anywhere = study.ask(2)
     assert (near.origin, anywhere.origin) == ("local", "global")
     assert all(bool(space.contains(trial.x)) for trial in (near, anywhere))
+
+
+@register("tests:Disc")
+class Disc(Flat):
+    """The unit disc, a space that the library does not know."""
+
+    dim = property(lambda _: 2)
+    injectivity_radius = property(lambda _: 0.0)
+    has_boundary = property(lambda _: True)
+
+    def __str__(self) -> str:
+        return "Disc()"
+
+    def _random_isometry(self, key: jax.Array) -> Isometry:
+        return Isometry(jax.random.orthogonal(key, 2), jnp.zeros(2))
+
+    def _exp(self, x: jax.Array, v: jax.Array) -> jax.Array:
+        return self._nearest(x + v)
+
+    def _nearest(self, x: jax.Array) -> jax.Array:
+        return x / jnp.maximum(jnp.sqrt(jnp.sum(x * x, axis=-1, keepdims=True) + 1e-30), 1.0)
+
+    def _random(self, n: int, key: jax.Array) -> jax.Array:
+        ball = jax.random.ball(key, 2, shape=(n,))
+        return ball.astype(jnp.result_type(float))
+
+
+def test_a_space_from_outside_is_searched_and_its_file_names_it_by_its_tag(tmp_path: Path) -> None:
+    study = told(Disc(), 11)
+    study.save(tmp_path / "disc.json")
+    near, anywhere = study.ask(2)
+    assert (near.origin, anywhere.origin) == ("local", "global")
+    assert all(bool(Disc().contains(trial.x)) for trial in (near, anywhere))
+    assert '"tests:Disc"' in (tmp_path / "disc.json").read_text()
+    loaded = Study.load(tmp_path / "disc.json", read_only=True)
+    assert loaded.space == Disc()
+    np.testing.assert_array_equal(loaded.ask().x, near.x)
+
+
+def test_factors_and_circles_have_lengthscales_of_their_own_up_to_one_frequency() -> None:
+    def kernels(space: Space) -> list[int]:
+        return [kernel.lengthscale.size for kernel in Study(space)._engine.shallow.field.prior.kernels]
+
+    def levels(space: Space) -> list[int]:
+        return [spectrum.eigenvalues.size for spectrum in Study(space)._engine.shallow.field.prior.spectra]
+
+    assert kernels(Product(Torus(2), Box([0.0] * 3, [1.0] * 3))) == [1, 1, 3]
+    assert [levels(space) for space in (Torus(2), Sphere(3), Rotations())] == [[64, 64], [64], [32]]
 
 
 def test_a_deep_surrogate_asks() -> None:
@@ -50,7 +103,7 @@ def test_a_deep_surrogate_asks() -> None:
 
 
 def is_deep(study: Study) -> bool:
-    return study._turns.is_deep(study.trials, study._memory, jax.random.key(0))
+    return study._schedule.is_deep(study.trials, study._memory, jax.random.key(0))
 
 
 def test_the_surrogate_changes_at_a_trial() -> None:
@@ -70,24 +123,34 @@ def test_the_papers_protocol_changes_at_180_unless_a_surrogate_is_named() -> Non
     assert told(Circle(), 8, preset="materngabo").ask().origin == "global"
 
 
-def test_auto_takes_the_surrogate_that_predicts_better(monkeypatch: pytest.MonkeyPatch) -> None:
-    study = told(Circle(), 30)
-    for better in (True, False):
-        study._memory.content.clear()
-        monkeypatch.setattr(type(study._engine), "prefers_deep", lambda *_, better=better: better)
-        assert is_deep(study) == better
+@pytest.mark.parametrize("deep_is_better", [True, False])
+def test_auto_takes_the_surrogate_that_predicts_better(deep_is_better: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    study, counts = told(Circle(), 30), []
+
+    def held_out(model: DeepGP, training: Padded, held: jax.Array, *_: object) -> float:
+        seen = np.asarray(training.data.mask)
+        counts.append((bool(model.hidden), int(seen.sum()), int(held.sum()), int((seen & np.asarray(held)).sum())))
+        return float(bool(model.hidden) == deep_is_better)
+
+    monkeypatch.setattr("rdgp.bayesopt._engine._held_out", held_out)
+    assert is_deep(study) == deep_is_better
+    assert sorted(counts) == [(False, 24, 6, 0), (True, 24, 6, 0)]
+    for x in np.asarray(Circle().random(9, key=jax.random.key(8)), float):
+        study.tell(x, 1.0)
+    assert is_deep(study) == deep_is_better  # it holds for ten observations
+    assert len(counts) == 2
 
 
 def test_a_point_out_of_turn_is_not_booked_as_a_step_of_its_region(monkeypatch: pytest.MonkeyPatch) -> None:
     study = told(Circle(), 7, surrogate="shallow")
     crowded = study.tell(study.trials[0].x, failed=True).x
     candidates = np.tile(crowded, (3, 1))  # nothing is asked where an evaluation failed
-    monkeypatch.setattr(type(study._turns), "_candidates", lambda *_: (candidates, "local"))
+    monkeypatch.setattr(type(study._schedule), "_candidates", lambda *_: (candidates, "local"))
     assert study.ask().origin == "explore"
 
 
 @pytest.mark.parametrize(("count", "origin"), [(58, "explore"), (66, "local")])
-def test_idle_rivals_give_their_turn_away(count: int, origin: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_competing_regions_give_their_turn_away(count: int, origin: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Early on to exploration, later to the region of the best point, however little that promises."""
     study = told(Circle(), count, surrogate="shallow")
     asked = []
@@ -120,17 +183,17 @@ def test_a_point_that_stands_out_ends_the_early_cycle(depth: float, late: bool) 
     values = np.array([trial.y for trial in study.trials])
     low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
     best = middle - depth * (high - low) / 1.35
-    data = study._turns.data(study.trials)
-    assert not study._turns._is_late(data)
-    pile = 30  # points of a region of trust do not count among the others
-    piled = data._replace(y=np.append(values, [best] * pile), local=np.append(data.local, [True] * pile))
-    assert study._turns._is_late(piled) == late
+    data = study._schedule.observations(study.trials)
+    assert not study._schedule._is_late(data)
+    cluster = 30  # points of a trust region do not count among the others
+    clustered = data._replace(y=np.append(values, [best] * cluster), local=np.append(data.local, [True] * cluster))
+    assert study._schedule._is_late(clustered) == late
 
 
 @pytest.mark.parametrize(("noise", "count"), [(0.0, 12), (0.05, 48)])
-def test_regions_of_trust_see_more_points_of_noisy_values(noise: float, count: int) -> None:
+def test_trust_regions_see_more_points_of_noisy_values(noise: float, count: int) -> None:
     study = told(Sphere(2), 20, surrogate="shallow")
-    data = study._turns.data(study.trials)
+    data = study._schedule.observations(study.trials)
     engine, memory = study._engine, study._memory
     assert engine.neighbors(data._replace(noise=np.full(20, noise)), memory) == count
 
@@ -142,7 +205,6 @@ def test_noise_nobody_told_is_found_by_the_last_fits(name: str, variance: float,
     study = told(Sphere(2), 20, surrogate="shallow")
     engine = study._engine
     model = engine.shallow if name == "shallow" else engine.local
-    raw = jnp.log(jnp.asarray(variance)) - jnp.log(model.noise_variance)
-    moved = eqx.tree_at(lambda m: m.likelihood._noise_variance.raw, model, replace_fn=lambda own: own + raw)
+    moved = eqx.tree_at(lambda m: m.likelihood, model, model.likelihood.with_values(noise_variance=variance))
     study._memory.keep(name, parameters_of(moved), 20)
-    assert engine.is_noisy(study._turns.data(study.trials), study._memory) == noisy
+    assert engine.is_noisy(study._schedule.observations(study.trials), study._memory) == noisy

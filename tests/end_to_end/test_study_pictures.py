@@ -20,8 +20,8 @@ from rdgp.plotting import (
     draw_trials,
     surface_points,
 )
-from rdgp.plotting._trials import along_lines, read_trials
-from rdgp.spaces import Box, Circle, Product, Rotations, Space, Sphere, Torus
+from rdgp.plotting._trials import lines_of, read_trials
+from rdgp.spaces import Box, Circle, Euclidean, Product, Rotations, Space, Sphere, Torus
 from tests.end_to_end.test_pictures import labels, num_colors, picture
 from tests.pictures import made_up_trials
 
@@ -63,7 +63,7 @@ def test_trials_are_drawn_from_a_table_or_a_study(draw: Callable[..., Figure], s
 
 
 @pytest.mark.parametrize("space", [Sphere(2), *FLAT], ids=str)
-def test_mean_deviation_and_acquisition_are_drawn(space: Space) -> None:
+def test_the_surrogate_and_its_acquisition_are_drawn(space: Space) -> None:
     x = surface_points(space, *SHAPE)
     assert np.all(space.contains(x))
     figure = draw_surrogate(Known(space), shape=SHAPE, title="Search")
@@ -85,8 +85,23 @@ def test_rotations_are_drawn_as_angle_times_axis() -> None:
     turns = np.array(
         [[np.cos(0.2), np.sin(0.2), 0.0, 0.0], [-np.cos(0.2), 0.0, -np.sin(0.2), 0.0], [1.0, 0.0, 0.0, 0.0]]
     )
+    table = pandas.DataFrame(dict(zip(("x0", "x1", "x2", "x3"), turns.T, strict=True)))
+    axes = draw_coordinates(table.assign(y=[0.0, 1.0, 2.0], state="done"), space=Rotations()).axes[0]
+    drawn = np.stack([segment[:3, 1] for segment in axes.collections[0].get_segments()])[::-1]  # the best is drawn last
     expected = np.rad2deg(0.4) * np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
-    assert np.allclose(along_lines(Rotations(), turns), expected)
+    np.testing.assert_allclose(360.0 * drawn - 180.0, expected, atol=1e-9)
+
+
+def test_coordinates_without_limits_begin_and_end_with_the_trials() -> None:
+    x = np.array([[1.0, -3.0], [4.0, 5.0], [2.0, 0.0]])
+    assert [(line.low, line.high) for line in lines_of(Euclidean(2), x)] == [(1.0, 4.0), (-3.0, 5.0)]
+    assert [line.label for line in lines_of(Product(Circle(), Box([0.0], [2.0]), Circle()))] == [
+        "angle 1",
+        "box",
+        "angle 2",
+    ]
+    table = pandas.DataFrame({"x0": x[:, 0], "x1": x[:, 1], "y": [0.0, 1.0, 2.0], "state": "done"})
+    assert num_colors(draw_trials(table, space=Euclidean(2))) > 8
 
 
 def test_the_best_trial_is_one_with_a_value() -> None:

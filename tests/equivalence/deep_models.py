@@ -7,21 +7,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rdgp import (
-    HodgeField,
-    Matern,
-    ScalarField,
-    Sphere,
-    StackedField,
-)
 from rdgp.core import compiled
-from rdgp.fields import Field
-from rdgp.inference import Batch, elbo
-from rdgp.inference._recipe import optimal_output
+from rdgp.fields import Field, HodgeField, ScalarField, StackedField
+from rdgp.inference import elbo
+from rdgp.inference._initialize import with_optimal_output
+from rdgp.kernels import Matern
 from rdgp.likelihoods import Gaussian
-from rdgp.models import DeepGP
-from rdgp.models._deep import DeepDraw
-from rdgp.variational import Interdomain, Variational
+from rdgp.models import DeepDraw, DeepGP
+from rdgp.posteriors import Interdomain, Variational
+from rdgp.spaces import Sphere
 
 NOISE = 0.05
 SPHERE = Sphere(2)
@@ -36,8 +30,8 @@ def sphere_points(seed: int, n: int) -> np.ndarray:
 X, TEST = jnp.asarray(sphere_points(0, 10)), jnp.asarray(sphere_points(2, 3))
 
 
-def hodge(variance: float = 0.05, levels: int = 2) -> HodgeField:
-    return HodgeField(SPHERE, Matern(1.5, 0.6, variance), Matern(1.5, 0.8, variance), levels)
+def hodge(variance: float = 0.05, num_levels: int = 2) -> HodgeField:
+    return HodgeField(SPHERE, Matern(1.5, 0.6, variance), Matern(1.5, 0.8, variance), num_levels)
 
 
 OUTPUTS: dict[str, Field] = {
@@ -48,7 +42,7 @@ OUTPUTS: dict[str, Field] = {
 
 
 def observations(kind: str) -> jax.Array:
-    y = np.random.default_rng(1).normal(size=(10, *OUTPUTS[kind].value_shape()))
+    y = np.random.default_rng(1).normal(size=(10, *OUTPUTS[kind].bundle.value_shape))
     return jnp.asarray(y - np.sum(y * np.asarray(X), axis=1, keepdims=True) * np.asarray(X) if kind == "tangent" else y)
 
 
@@ -60,20 +54,18 @@ def with_means(q: Variational, seed: int, size: float = 1.0) -> Variational:
 
 
 def conditioned(model: DeepGP, kind: str) -> DeepGP:
-    return model.with_coordinates(X, compiled(DeepGP.coordinates, model, X, observations(kind)))
+    return model.with_data(model.check_data(X, observations(kind)))
 
 
 def best_output(kind: str) -> Variational:
-    q = Interdomain(OUTPUTS[kind])
-    model = DeepGP((), q, Gaussian(NOISE))
-    coordinates = compiled(DeepGP.coordinates, model, X, observations(kind))
-    return compiled(optimal_output, model, X, coordinates)
+    model = DeepGP((), Interdomain(OUTPUTS[kind]), Gaussian(NOISE))
+    return with_optimal_output(model, model.check_data(X, observations(kind))).output.variational
 
 
 @cache
 def two_layers(kind: str, explicit: bool, variance: float = 0.05) -> DeepGP:
     """Return a model with one hidden layer that moves the points by about √(2 variance)."""
-    hidden = with_means(Interdomain(hodge(variance), deviation=0.5), 3)
+    hidden = with_means(Interdomain(hodge(variance), std=0.5), 3)
     if explicit:
         return DeepGP((hidden,), best_output(kind), Gaussian(NOISE))
     return conditioned(DeepGP((hidden,), OUTPUTS[kind], Gaussian(NOISE)), kind)
@@ -88,5 +80,4 @@ def _draw(model: DeepGP, key: jax.Array) -> DeepDraw:
 
 
 def bound(model: DeepGP, x: jax.Array, y: jax.Array, samples: int = 2) -> float:
-    coordinates = compiled(DeepGP.coordinates, model, x, y)
-    return float(compiled(elbo, model, Batch(x, coordinates, None, x.shape[0]), KEY, samples))
+    return float(elbo(model, x, y, key=KEY, samples=samples))

@@ -12,32 +12,24 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rdgp import (
-    FrameField,
-    HodgeField,
-    Matern,
-    ProjectedField,
-    ScalarField,
-    Sphere,
-    StackedField,
-)
-from rdgp.fields import Field
-from rdgp.inference import Batch, elbo
-from rdgp.inference._recipe import optimal_output
+from rdgp.fields import Field, Frame, FrameField, HodgeField, ProjectedField, ScalarField, StackedField
+from rdgp.inference import estimate
+from rdgp.inference._initialize import with_optimal_output
+from rdgp.kernels import Matern
 from rdgp.likelihoods import Gaussian
 from rdgp.models import DeepGP
-from rdgp.models._conditioned import Conditioned, log_evidence
-from rdgp.variational import InducingLocations, Interdomain, Variational
+from rdgp.posteriors import Exact, InducingPoints, Interdomain, Noise, Variational, log_evidence
+from rdgp.spaces import Sphere
 
 NOISE = 0.05
 SPHERE = Sphere(2)
 ROUGH, SMOOTH = Matern(1.5, 0.6, 1.7), Matern(2.5, 0.8, 0.9)
 FIELDS: dict[str, Callable[[int], Field]] = {
-    "scalar": lambda levels: ScalarField(SPHERE, ROUGH, levels),
-    "stacked": lambda levels: StackedField(SPHERE, ROUGH, levels, outputs=2),
-    "projected": lambda levels: ProjectedField(SPHERE, ROUGH, levels),
-    "frame": lambda levels: FrameField(SPHERE, ROUGH, levels),
-    "hodge": lambda levels: HodgeField(SPHERE, divergence=ROUGH, curl=SMOOTH, levels=levels),
+    "scalar": lambda count: ScalarField(SPHERE, ROUGH, count),
+    "stacked": lambda count: StackedField(SPHERE, ROUGH, count, outputs=2),
+    "projected": lambda count: ProjectedField(SPHERE, ROUGH, count),
+    "frame": lambda count: FrameField(SPHERE, ROUGH, count),
+    "hodge": lambda count: HodgeField(SPHERE, divergence=ROUGH, curl=SMOOTH, num_levels=count),
 }
 
 
@@ -50,12 +42,8 @@ X, TEST = jnp.asarray(sphere_points(0, 8)), jnp.asarray(sphere_points(2, 4))
 
 
 def observations(field: Field) -> jax.Array:
-    y = np.random.default_rng(1).normal(size=(8, *field.value_shape()))
-    along = (
-        np.sum(y * np.asarray(X), axis=1, keepdims=True) * np.asarray(X)
-        if "Stacked" not in str(type(field)) and y.ndim == 2
-        else 0.0
-    )
+    y = np.random.default_rng(1).normal(size=(8, *field.bundle.value_shape))
+    along = np.sum(y * np.asarray(X), axis=1, keepdims=True) * np.asarray(X) if field.bundle.tangent else 0.0
     return jnp.asarray(y - along)
 
 
@@ -69,8 +57,8 @@ class Facts(NamedTuple):
     divergence: np.ndarray
     bound: np.ndarray
     weights: tuple[np.ndarray, ...]
-    mixing: tuple[np.ndarray, ...] | None
-    basis: np.ndarray | None
+    mixing: tuple[np.ndarray, ...]
+    frame: np.ndarray  # the columns of the frame at test points, units for numbers
     coordinates: np.ndarray
     optimum: tuple[tuple[np.ndarray, np.ndarray], ...]
     evidence: np.ndarray
@@ -80,22 +68,28 @@ class Facts(NamedTuple):
 
 @eqx.filter_jit
 def _facts(q: Variational, x: jax.Array, y: jax.Array, test: jax.Array) -> Facts:
-    model, field, noise = shallow(q), q.field, jnp.asarray(NOISE)
-    coordinates = model.coordinates(x, y)
-    exact = Conditioned(field, noise, x, field.basis(x), coordinates).moments(test, field.basis(test))
+    model, field, noise = shallow(q), q.field, Noise(jnp.asarray(NOISE))
+    data, here, there = model.check_data(x, y), field.bundle.frame(x), field.bundle.frame(test)
+    exact = Exact(field, noise, x, here, data.y).coordinate_moments(test, there)
     return Facts(
         *q.moments(test),
         *q.joint(test),
         q.kl(),
-        elbo(model, Batch(x, coordinates, None, x.shape[0]), jax.random.key(0), 1),
+        estimate(model, data, jax.random.key(0), 1),
         tuple(conditional.weights for conditional in q.conditionals(x)),
-        field.mixing(x, field.basis(x)),
-        field.basis(test),
-        coordinates,
-        tuple((block.mean, block.factor) for block in optimal_output(model, x, coordinates).blocks),
-        log_evidence(field, noise, x, field.basis(x), coordinates),
+        field.mixing(x, here),
+        _columns(there, test.shape[0], field.bundle.rank),
+        data.y,
+        tuple((block.mean, block.factor) for block in with_optimal_output(model, data).output.variational.blocks),
+        log_evidence(field, noise, x, here, data.y),
         *exact,
     )
+
+
+def _columns(frame: Frame, n: int, q: int) -> jax.Array:
+    """Return the values [N, V, q] whose coordinates are units."""
+    units = jnp.broadcast_to(jnp.eye(q)[:, None, :], (q, n, q))
+    return jnp.moveaxis(frame.values(units).reshape(q, n, -1), 0, -1)
 
 
 def facts(q: Variational) -> Facts:
@@ -110,11 +104,9 @@ def design(known: Facts) -> list[list[np.ndarray]]:
     """Return the matrix from inducing variables to coordinates at the data, for each copy of each process."""
     blocks = []
     for i, weights in enumerate(known.weights):
-        n, p, m = weights.shape
-        copies = known.coordinates.size // (n * p) if known.mixing is None else known.mixing[i].shape[-1]
-        unit = np.broadcast_to(np.eye(p * copies).reshape(p * copies, p, copies), (n, p * copies, p, copies))
-        mix = unit if known.mixing is None else known.mixing[i]
-        blocks.append([np.einsum("nqp,npm->nqm", mix[..., r], weights).reshape(-1, m) for r in range(copies)])
+        mix, m = known.mixing[i], weights.shape[-1]
+        pieces = [np.einsum("nqp,npm->nqm", mix[..., r], weights).reshape(-1, m) for r in range(mix.shape[-1])]
+        blocks.append(pieces)
     return blocks
 
 
@@ -166,13 +158,13 @@ def perturbed(q: Variational, seed: int = 0) -> Variational:
 FAMILIES: dict[str, Callable[[str], Variational]] = {
     "interdomain": lambda name: Interdomain(FIELDS[name](2)),
     "tail": lambda name: Interdomain(FIELDS[name](4), tail=2),
-    "locations": lambda name: InducingLocations(FIELDS[name](4), X),
+    "points": lambda name: InducingPoints(FIELDS[name](4), X),
 }
 
 CASES = [
     *(("interdomain", name) for name in ("scalar", "hodge")),
     *(("tail", name) for name in ("scalar", "projected", "hodge")),
-    *(("locations", name) for name in FIELDS),
+    *(("points", name) for name in FIELDS),
 ]
 
 

@@ -9,10 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rdgp import Matern, ScalarField, Sphere
+from rdgp.fields import ScalarField
 from rdgp.io import load, save
+from rdgp.kernels import Matern
+from rdgp.spaces import Sphere
 
-FIELD = ScalarField(Sphere(2), Matern(), levels=3)
+FIELD = ScalarField(Sphere(2), Matern(), num_levels=3)
 
 
 def same(a: Any, b: Any) -> bool:

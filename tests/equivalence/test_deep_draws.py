@@ -8,9 +8,8 @@ import pytest
 
 from rdgp.core import compiled
 from rdgp.likelihoods import Gaussian, WrappedGaussian
-from rdgp.models import DeepGP
-from rdgp.models._layers import Path, walk
-from rdgp.variational import InducingLocations, Interdomain
+from rdgp.models import DeepGP, propagate
+from rdgp.posteriors import IndependentDraw, InducingPoints, Interdomain
 from tests.equivalence.deep_models import (
     KEY,
     NOISE,
@@ -34,18 +33,17 @@ def test_sequential_and_pathwise_moments_agree() -> None:
 
     Six standard errors of the difference; those of variances from the fourth moments of the draws.
     """
-    layers = tuple(with_means(Interdomain(hodge(0.1), deviation=1.0), seed) for seed in (3, 4))
+    layers = tuple(with_means(Interdomain(hodge(0.1), std=1.0), seed) for seed in (3, 4))
     model, count = DeepGP(layers, None, WrappedGaussian(SPHERE)), 4000
 
     @eqx.filter_jit
     def both(model: DeepGP, x: jax.Array, keys: jax.Array) -> tuple[jax.Array, jax.Array]:
         def sequential(key: jax.Array) -> jax.Array:
-            path = Path(x, None)
-            for layer, own in zip(model.hidden, jax.random.split(key), strict=True):
-                path = walk(layer.field, path, layer.sample_independently(path.x, own))
-            return path.x
+            pairs = zip(model.hidden, jax.random.split(key), strict=True)
+            draws = [IndependentDraw(layer, own) for layer, own in pairs]
+            return propagate([layer.field for layer in model.hidden], model.start(x), draws).x
 
-        pathwise = jax.lax.map(lambda key: model.lead(key, x).x, keys[0], batch_size=200)
+        pathwise = jax.lax.map(lambda key: model.at(key, x).x, keys[0], batch_size=200)
         return jax.lax.map(sequential, keys[1], batch_size=200), pathwise
 
     ours, theirs = (np.asarray(part) for part in both(model, TEST, jax.random.split(KEY, (2, count))))
@@ -69,7 +67,8 @@ def test_draws_have_the_moments_of_the_prediction(kind: str, explicit: bool) -> 
     @eqx.filter_jit
     def both(model: DeepGP, keys: jax.Array) -> tuple[jax.Array, ...]:
         def member(key: jax.Array) -> tuple[jax.Array, jax.Array]:
-            return model._member(key, TEST, model._law(model.output_field, key, TEST.shape[0]))
+            state = model.at(key, TEST)
+            return model.posterior(key).coordinate_moments(state.x, state.frame)
 
         drawn = jax.lax.map(lambda key: model.draw(key=key)(TEST), keys[0], batch_size=100)
         return drawn, *jax.lax.map(member, keys[1], batch_size=100)
@@ -103,16 +102,16 @@ def turned_points(angle: float) -> jax.Array:
 
 
 def test_a_draw_and_a_member_of_the_prediction_share_the_hidden_layers() -> None:
-    """The values of a draw lie on the path that its hidden functions lead to."""
+    """The values of a draw are those of its output where its hidden functions lead."""
     model = two_layers("scalar", True)
     draw = draw_from(model)
-    path = compiled(DeepGP.lead, model, jax.random.split(KEY)[0], TEST)
-    np.testing.assert_allclose(draw(TEST), draw.output(path.x), atol=1e-10)
+    state = compiled(DeepGP.at, model, jax.random.split(KEY)[0], TEST)
+    np.testing.assert_allclose(draw(TEST), draw.output(state.x), atol=1e-10)
 
 
-@pytest.mark.parametrize("family", ["interdomain", "locations"])
+@pytest.mark.parametrize("family", ["interdomain", "points"])
 def test_the_two_draws_of_a_pair_differ(family: str) -> None:
-    q = Interdomain(hodge()) if family == "interdomain" else InducingLocations(hodge(), X[:4])
+    q = Interdomain(hodge()) if family == "interdomain" else InducingPoints(hodge(), X[:4])
     model = DeepGP((q,), OUTPUTS["scalar"], Gaussian(NOISE))
     y = observations("scalar")
     assert bound(model, X, y, samples=2) != pytest.approx(bound(model, X, y, samples=1), rel=1e-9)

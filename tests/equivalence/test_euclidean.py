@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from rdgp.core import compiled
-from rdgp.models import DeepGP, euclidean_deep_gp
-from rdgp.models._deep import DeepDraw
+from rdgp.models import DeepDraw, DeepGP, euclidean_deep_gp
+from rdgp.posteriors import InducingPoints
 from rdgp.spaces import east_north_frame
-from rdgp.variational import InducingLocations
 from tests.equivalence.deep_models import KEY, SPHERE, TEST, X, bound, draw_from, observations, with_means
 
 pytestmark = pytest.mark.xdist_group("euclidean")  # one worker compiles what they share
@@ -22,17 +21,17 @@ STEP = 1e-8  # by which hidden layers of no variance move points
 def baseline(output: str, layers: int = 2, on_sphere: bool = True) -> DeepGP:
     """Return the model with random means and a dense random covariance of the output's inducing variables."""
     model = euclidean_deep_gp(3, layers, 4, x=X, input_space=SPHERE if on_sphere else None, output=output)
-    q = with_means(model.output, 3)
+    q = with_means(model.output.variational, 3)
     noise = 0.3 * np.random.default_rng(4).normal(size=q.blocks[0]._raw.raw.shape)
     q = eqx.tree_at(lambda family: family.blocks[0]._raw.raw, q, jnp.asarray(noise))
-    return eqx.tree_at(lambda m: m.output, model, q)
+    return eqx.tree_at(lambda m: m.output.variational, model, q)
 
 
 def without_variance(model: DeepGP) -> DeepGP:
     """Set the variance of the hidden kernel, hence displacements, to nearly nothing."""
 
     def variance(m: DeepGP) -> jax.Array:
-        return m.hidden[0].field.prior.components[0].kernel._variance.raw
+        return m.layers[0].field.prior.components[0].kernel.parameters["variance"].raw
 
     return eqx.tree_at(variance, model, jnp.full_like(variance(model), 2.0 * np.log(STEP)))
 
@@ -42,7 +41,7 @@ def matern(a: np.ndarray, b: np.ndarray, nu: float) -> np.ndarray:
     return (1.0 + r + (r**2 / 3.0 if nu == 2.5 else 0.0)) * np.exp(-r)
 
 
-def sparse_law(q: InducingLocations, x: np.ndarray, nu: float) -> tuple[np.ndarray, np.ndarray, float]:
+def sparse_moments(q: InducingPoints, x: np.ndarray, nu: float) -> tuple[np.ndarray, np.ndarray, float]:
     """Return mean and variance [N, r] of each copy and the divergence, for q(u) = N(L m, L C Cᵀ Lᵀ), L Lᵀ = K_zz."""
     z, block = np.asarray(q.z), q.blocks[0]
     mean, raw = np.asarray(block._mean.raw), np.asarray(block._raw.raw)
@@ -55,8 +54,8 @@ def sparse_law(q: InducingLocations, x: np.ndarray, nu: float) -> tuple[np.ndarr
     return (mean @ half).T, variance.T, float(divergence)
 
 
-def sparse_bound(q: InducingLocations, y: np.ndarray, nu: float) -> float:
-    mean, variance, divergence = sparse_law(q, np.asarray(X), nu)
+def sparse_bound(q: InducingPoints, y: np.ndarray, nu: float) -> float:
+    mean, variance, divergence = sparse_moments(q, np.asarray(X), nu)
     terms = ((y - mean) ** 2 + variance) / NOISE + np.log(2.0 * np.pi * NOISE)
     return -0.5 * float(np.sum(terms)) - divergence
 
@@ -65,20 +64,20 @@ def sparse_bound(q: InducingLocations, y: np.ndarray, nu: float) -> float:
 def test_hidden_layers_of_no_variance_leave_sparse_regression_in_the_ambient_space(output: str, nu: float) -> None:
     """On the sphere the hidden layer is x + h(x), so the output sees x in R³; tangent outputs are east and north."""
     model, y = without_variance(baseline(output)), np.asarray(observations(output))
-    mean, variance, _ = sparse_law(model.output, np.asarray(TEST), nu)
-    law = model.predict(TEST, key=KEY, samples=2)
+    mean, variance, _ = sparse_moments(model.output.variational, np.asarray(TEST), nu)
+    prediction = model.predict(TEST, key=KEY, samples=2)
     components = y[:, None]
     if output == "scalar":
-        np.testing.assert_allclose(law.mean, mean[:, 0], atol=1e-6)
-        np.testing.assert_allclose(law.variance, variance[:, 0], atol=1e-6)
+        np.testing.assert_allclose(prediction.mean, mean[:, 0], atol=1e-6)
+        np.testing.assert_allclose(prediction.variance, variance[:, 0], atol=1e-6)
     else:
         frame = np.asarray(east_north_frame(TEST))
-        np.testing.assert_allclose(law.mean, np.einsum("ndq,nq->nd", frame, mean), atol=1e-6)
+        np.testing.assert_allclose(prediction.mean, np.einsum("ndq,nq->nd", frame, mean), atol=1e-6)
         expected = np.einsum("ndq,nq,neq->nde", frame, variance, frame)
-        np.testing.assert_allclose(law.covariance, expected, atol=1e-6)
+        np.testing.assert_allclose(prediction.covariance, expected, atol=1e-6)
         components = np.einsum("ndq,nd->nq", np.asarray(east_north_frame(X)), y)
-    divergence = float(compiled(InducingLocations.kl, model.hidden[0]))
-    expected = sparse_bound(model.output, components, nu)
+    divergence = float(compiled(InducingPoints.kl, model.hidden[0]))
+    expected = sparse_bound(model.output.variational, components, nu)
     assert bound(model, X, observations(output)) + divergence == pytest.approx(expected, abs=1e-5)
 
 

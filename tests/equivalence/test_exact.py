@@ -8,22 +8,12 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
 
-from rdgp import (
-    Euclidean,
-    EuclideanMatern,
-    ExactGP,
-    HodgeField,
-    Matern,
-    Prediction,
-    ProjectedField,
-    Rotations,
-    ScalarField,
-    Sphere,
-    StackedField,
-)
 from rdgp.core import compiled
-from rdgp.fields import Field
+from rdgp.fields import Field, HodgeField, NumberFrame, ProjectedField, ScalarField, StackedField
+from rdgp.kernels import Matern
 from rdgp.likelihoods import Gaussian
+from rdgp.models import ExactGP, Prediction
+from rdgp.spaces import Euclidean, Rotations, Sphere
 from tests.cases import FIELDS, draw_of, named_fields, points, representative_fields, vectors
 
 NOISE = 0.05
@@ -39,7 +29,7 @@ def test_posterior_is_that_of_joint_gaussian_conditioning(field: Field) -> None:
     """Condition the joint Gaussian of all values, in ambient components, with noise in the tangent spaces only."""
     x, y = data(field)
     test = points(field.space, 2)
-    size = int(np.prod(field.value_shape()))
+    size = int(np.prod(field.bundle.value_shape))
 
     everywhere = jnp.asarray(np.concatenate([x, test]))  # one covariance for all compiles once
     n, total = len(x) * size, len(everywhere) * size
@@ -56,9 +46,11 @@ def test_posterior_is_that_of_joint_gaussian_conditioning(field: Field) -> None:
 
 def _identity(field: Field, x: jax.Array) -> np.ndarray:
     """Return the identity on values: projectors onto the tangent spaces for vector fields."""
-    size = int(np.prod(field.value_shape()))
-    basis = field.basis(x)
-    blocks = np.broadcast_to(np.eye(size), (len(x), size, size)) if basis is None else basis @ np.swapaxes(basis, 1, 2)
+    size = int(np.prod(field.bundle.value_shape))
+    blocks = np.broadcast_to(np.eye(size), (len(x), size, size))
+    if field.bundle.tangent:
+        columns = np.asarray(field.bundle.frame(x).columns)
+        blocks = columns @ np.swapaxes(columns, 1, 2)
     result = np.zeros((len(x) * size, len(x) * size))
     for i, block in enumerate(blocks):
         result[i * size : (i + 1) * size, i * size : (i + 1) * size] = block
@@ -81,15 +73,19 @@ def test_posterior_is_that_of_bayesian_linear_regression_on_features(field: Fiel
 def test_log_evidence_is_the_density_of_the_data(field: Field) -> None:
     x, y = data(field)
     evidence = ExactGP(field, NOISE).log_marginal_likelihood(x, y)
-    coordinates = np.asarray(compiled(type(field).coordinates, field, x, y))
-    covariance = np.asarray(compiled(type(field).coordinate_covariance, field, x, x)).reshape(
-        2 * (coordinates[..., 0].size,)
-    )
-    covariance = covariance + NOISE * np.eye(len(covariance))
+    coordinates, gram = (np.asarray(part) for part in compiled(_in_coordinates, field, x, y))
+    size = coordinates[..., 0].size
+    covariance = gram.reshape(size, size) + NOISE * np.eye(size)
     copies = [
         multivariate_normal.logpdf(coordinates[..., r].ravel(), cov=covariance) for r in range(coordinates.shape[-1])
     ]
     np.testing.assert_allclose(evidence, sum(copies), rtol=1e-8)
+
+
+def _in_coordinates(field: Field, x: jax.Array, y: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return observations [N, p, r] as independent copies, and the covariance of one of them."""
+    frame = field.bundle.frame(x)
+    return field.split(x, frame, frame.coordinates(y)), field.gram(x, x, frame, frame)
 
 
 @named_fields("scalar-sphere", "hodge-sphere", "frame-euclidean", "stacked-sphere")
@@ -101,8 +97,8 @@ def test_draws_have_the_posterior_moments(field: Field) -> None:
     draw_many = jax.jit(lambda keys: jax.lax.map(lambda key: gp.draw(key=key)(test), keys, batch_size=100))
     draws = np.asarray(draw_many(keys))
     prediction = gp.predict(test)
-    deviation = np.sqrt(prediction.variance)
-    assert np.all(np.abs(draws.mean(0) - prediction.mean) < 6 * deviation / np.sqrt(2000) + 1e-9)
+    std = np.sqrt(prediction.variance)
+    assert np.all(np.abs(draws.mean(0) - prediction.mean) < 6 * std / np.sqrt(2000) + 1e-9)
     assert np.all(np.abs(draws.var(0) / prediction.variance - 1) < 6 * np.sqrt(2 / 2000))
 
 
@@ -123,7 +119,7 @@ def test_fit_agrees_with_scikit_learn_on_euclidean_space() -> None:
     x = points(Euclidean(2), 0, 60)
     left, right = np.asarray(x).T
     y = jnp.asarray(np.sin(2 * left) + 0.3 * right + 0.1 * np.random.default_rng(1).normal(size=60))
-    ours = ExactGP(ScalarField(Euclidean(2), EuclideanMatern(2.5, [1.0, 1.0])), 0.1).fit(x, y)
+    ours = ExactGP(ScalarField(Euclidean(2), Matern(2.5, [1.0, 1.0])), 0.1).fit(x, y)
     kernel = kernels.ConstantKernel() * kernels.Matern([1.0, 1.0], nu=2.5) + kernels.WhiteKernel(0.1)
     theirs = gaussian_process.GaussianProcessRegressor(kernel, alpha=0.0).fit(np.asarray(x), np.asarray(y))
     np.testing.assert_allclose(ours.log_marginal_likelihood(x, y), theirs.log_marginal_likelihood_value_, rtol=1e-4)
@@ -136,16 +132,16 @@ def test_fit_reaches_the_known_optimum(data_folder: Path, n: int, expected: floa
     """The best evidence over nu, kappa, sigma² and noise with 49 harmonics is known for these data."""
     file = np.load(data_folder / "synthetic" / f"synth_N{n}_seed0.npz")
     x, y = jnp.asarray(file["train_x"]), jnp.asarray(file["train_y"])
-    gp = ExactGP(ScalarField(Sphere(2), Matern(), levels=7), 0.01).fit(x, y)
+    gp = ExactGP(ScalarField(Sphere(2), Matern(), num_levels=7), 0.01).fit(x, y)
     assert float(-gp.log_marginal_likelihood(x, y)) == pytest.approx(expected, abs=0.05)
 
 
 def test_a_vector_field_is_recovered_from_noisy_vectors() -> None:
-    field = HodgeField(Sphere(2), divergence=Matern(2.5, 0.7, 0.3), curl=Matern(2.5, 0.7, 1.0), levels=5)
+    field = HodgeField(Sphere(2), divergence=Matern(2.5, 0.7, 0.3), curl=Matern(2.5, 0.7, 1.0), num_levels=5)
     truth = draw_of(field, 0)
     x, test = points(Sphere(2), 0, 100), points(Sphere(2), 1, 100)
     y = jnp.asarray(np.asarray(truth(x)) + 0.05 * np.asarray(vectors(Sphere(2), x, 2)))
-    start = HodgeField(Sphere(2), divergence=Matern(), curl=Matern(), levels=5)
+    start = HodgeField(Sphere(2), divergence=Matern(), curl=Matern(), num_levels=5)
     gp = ExactGP(start, 0.1).fit(x, y)
     prediction = gp.predict(test)
     values = np.asarray(truth(test))
@@ -157,7 +153,7 @@ def test_a_vector_field_is_recovered_from_noisy_vectors() -> None:
 
 
 def test_rotations_may_be_given_by_either_quaternion() -> None:
-    gp = ExactGP(ScalarField(Rotations(), Matern(1.5, 0.4), levels=3), NOISE)
+    gp = ExactGP(ScalarField(Rotations(), Matern(1.5, 0.4), num_levels=3), NOISE)
     x, test = points(Rotations(), 0, 12), points(Rotations(), 1)
     y = jnp.asarray(np.asarray(x)[:, 0] ** 2)
     flipped = jnp.asarray(np.asarray(x) * np.where(np.arange(12) % 2 == 0, 1.0, -1.0)[:, None])
@@ -169,7 +165,7 @@ def test_rotations_may_be_given_by_either_quaternion() -> None:
 
 
 def test_single_precision_prediction_is_close() -> None:
-    gp = ExactGP(ProjectedField(Sphere(2), Matern(1.5, 0.6), levels=4), NOISE)
+    gp = ExactGP(ProjectedField(Sphere(2), Matern(1.5, 0.6), num_levels=4), NOISE)
     x, y = data(gp.field)
     test = points(Sphere(2), 2)
     double = gp.condition(x, y).predict(test)
@@ -201,37 +197,41 @@ def test_stacked_outputs_are_predicted_as_one_by_one() -> None:
 def mixture() -> Prediction:
     means = jnp.array([[[0.0], [1.0]], [[2.0], [1.0]]])
     covariances = jnp.array([[[[1.0]], [[0.5]]], [[[0.3]], [[0.5]]]])
-    return Prediction(means, covariances, Gaussian(0.2), None, scalar=True)
+    return Prediction(means, covariances, Gaussian(0.2), NumberFrame(()))
 
 
 def test_moments_density_and_quantiles_of_a_mixture() -> None:
-    law = mixture()
-    np.testing.assert_allclose(law.mean, [1.0, 1.0])
-    np.testing.assert_allclose(law.variance, [0.65 + 1.0, 0.5])
-    np.testing.assert_allclose(law.observed.variance, [1.85, 0.7])
+    prediction = mixture()
+    np.testing.assert_allclose(prediction.mean, [1.0, 1.0])
+    np.testing.assert_allclose(prediction.variance, [0.65 + 1.0, 0.5])
+    np.testing.assert_allclose(prediction.observed.variance, [1.85, 0.7])
     y = jnp.array([0.3, 0.3])
     density = [
         np.log((norm.pdf(0.3, 0.0, np.sqrt(1.2)) + norm.pdf(0.3, 2.0, np.sqrt(0.5))) / 2),
         norm.logpdf(0.3, 1.0, np.sqrt(0.7)),
     ]
-    np.testing.assert_allclose(law.log_prob(y), density)
-    median = law.quantile(0.9)
+    np.testing.assert_allclose(prediction.log_prob(y), density)
+    median = prediction.quantile(0.9)
     share = (norm.cdf(median[0], 0.0, 1.0) + norm.cdf(median[0], 2.0, np.sqrt(0.3))) / 2
     np.testing.assert_allclose(share, 0.9, atol=1e-9)
-    draws = law.sample(key=jax.random.key(0), n=40_000)
-    np.testing.assert_allclose(draws.mean(0), law.mean, atol=0.05)
-    np.testing.assert_allclose(draws.var(0), law.variance, atol=0.06)
+    draws = prediction.sample(key=jax.random.key(0), n=40_000)
+    np.testing.assert_allclose(draws.mean(0), prediction.mean, atol=0.05)
+    np.testing.assert_allclose(draws.var(0), prediction.variance, atol=0.06)
 
 
 def test_density_of_tangent_vectors_is_taken_in_the_tangent_space() -> None:
     field = FIELDS["hodge-sphere"]()
     gp = ExactGP(field, NOISE).condition(*data(field))
     test = points(Sphere(2), 2)
-    law, y = gp.predict(test), vectors(Sphere(2), test, 7)
+    prediction, y = gp.predict(test), vectors(Sphere(2), test, 7)
     frame = np.asarray(Sphere(2).frame(test))
-    known = zip(frame, *map(np.asarray, (y, law.mean, law.observed.covariance, law.log_prob(y))), strict=True)
+    known = zip(
+        frame,
+        *map(np.asarray, (y, prediction.mean, prediction.observed.covariance, prediction.log_prob(y))),
+        strict=True,
+    )
     for own, value, mean, covariance, density in known:
         expected = multivariate_normal.logpdf(own.T @ value, own.T @ mean, own.T @ covariance @ own)
         np.testing.assert_allclose(density, expected, rtol=1e-8)
-    assert law.sample(key=jax.random.key(0), n=3).shape == (3, 5, 3)
-    np.testing.assert_allclose(law.quantile(0.5), law.mean, atol=1e-9)
+    assert prediction.sample(key=jax.random.key(0), n=3).shape == (3, 5, 3)
+    np.testing.assert_allclose(prediction.quantile(0.5), prediction.mean, atol=1e-9)

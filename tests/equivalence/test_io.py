@@ -10,10 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rdgp import ExactGP, FrameField, Matern, Product, Rotations, ScalarField, Sphere
-from rdgp.fields import Field
+from rdgp.fields import Field, FrameField, ScalarField
+from rdgp.inference import FitResult
 from rdgp.io import load, save
-from rdgp.spectra import HodgePart
+from rdgp.kernels import Matern
+from rdgp.models import ExactGP
+from rdgp.spaces import Product, Rotations, Sphere
 from tests.cases import FIELDS, fields, points
 from tests.equivalence.files import FIELD, refuse, round_trip, same
 
@@ -39,7 +41,7 @@ def test_numbers_of_fields(name: str, tmp_path: Path) -> None:
 def fitted() -> ExactGP:
     x = points(Sphere(2), 0, 12)
     y = np.cross(x, np.asarray(x)[::-1])
-    return ExactGP(FrameField(Sphere(2), Matern(fixed=("nu",)), levels=3)).fit(x, y, steps=2)
+    return ExactGP(FrameField(Sphere(2), Matern(fixed=("nu",)), num_levels=3)).fit(x, y, steps=2)
 
 
 def test_exact_gp(fitted: ExactGP, tmp_path: Path) -> None:
@@ -75,7 +77,7 @@ LEAVES = {
     "plain": [None, True, False, 0, -(2**70), 0.1, -0.0, 5e-324, "", 'a"\n\\é\U0001f30d\x00\ud800'],
     "not finite": (math.inf, -math.inf, math.nan),
     "containers": {"": [], "a.b": (), "a": {"b": ((1,), [2])}, '"]': {}},
-    "named": (HodgePart("curl", np.arange(2.0), np.arange(2)), Product(Rotations(), Sphere(1))),
+    "named": (FitResult(Sphere(2), np.arange(2.0), "ok", 1.5), Product(Rotations(), Sphere(1))),
     "numpy": [np.arange(6).reshape(2, 3).astype(dtype) for dtype in [*DTYPES, "complex64", "complex128"]],
     "layouts": [np.asfortranarray(np.eye(3, 2)), np.arange(9.0)[::-2], np.zeros((0, 3)), np.array(2.0)],
     "empty complex": np.zeros((0, 3), complex),
@@ -100,12 +102,12 @@ def test_loaded_numpy_arrays_can_be_written_to(tmp_path: Path) -> None:
 
 def test_single_precision(tmp_path: Path) -> None:
     with jax.enable_x64(False):
-        field = ScalarField(Sphere(2), Matern(), levels=3)
+        field = ScalarField(Sphere(2), Matern(), num_levels=3)
         assert same(round_trip(field, tmp_path), field)
         save(np.zeros(3), tmp_path / "numpy")
         assert load(tmp_path / "numpy").dtype == np.float64
     save(FIELD, tmp_path / "double")
     with jax.enable_x64(False):
         message = refuse(tmp_path / "double")
-    assert "_nu.raw is float64" in message
+    assert 'parameters["nu"].raw is float64' in message
     assert 'jax.config.update("jax_enable_x64", True)' in message

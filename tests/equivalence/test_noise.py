@@ -7,13 +7,13 @@ import jax
 import numpy as np
 import pytest
 
-from rdgp import Gamma, LogNormal, Matern, ProjectedField, ScalarField
 from rdgp.core import log_prior, split_trainable
-from rdgp.inference import fit
-from rdgp.inference._recipe import start_like_the_paper
+from rdgp.fields import ProjectedField, ScalarField
+from rdgp.inference import fit, start_like_the_paper
+from rdgp.kernels import Gamma, LogNormal, Matern
 from rdgp.likelihoods import Gaussian, StudentT, WrappedGaussian
 from rdgp.models import DeepGP, ExactGP, deep_gp
-from rdgp.variational import Interdomain
+from rdgp.posteriors import Interdomain
 from tests.equivalence.deep_models import KEY, SPHERE, X, observations
 from tests.equivalence.files import round_trip, same
 
@@ -27,7 +27,7 @@ def field() -> ScalarField:
     return ScalarField(SPHERE, Matern(1.5, 0.6, fixed=("nu",)), 2)
 
 
-LAWS = {
+LIKELIHOODS = {
     "noise_variance": lambda **options: Gaussian(0.3, **options),
     "scale": lambda **options: StudentT(0.3, **options),
     "freedom": lambda **options: StudentT(0.2, 9.0, **options),
@@ -35,18 +35,18 @@ LAWS = {
 }
 
 
-@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize("name", LIKELIHOODS)
 def test_every_number_of_a_likelihood_may_be_held_or_have_a_prior(name: str, tmp_path: Path) -> None:
-    law = LAWS[name](fixed=(name,), prior={name: Gamma(1.1, 0.05)})
-    free, count = split_trainable(law)[0], len(jax.tree.leaves(split_trainable(LAWS[name]())[0]))
+    likelihood = LIKELIHOODS[name](fixed=(name,), prior={name: Gamma(1.1, 0.05)})
+    free, count = split_trainable(likelihood)[0], len(jax.tree.leaves(split_trainable(LIKELIHOODS[name]())[0]))
     assert len(jax.tree.leaves(free)) == count - 1
-    value = getattr(law, name)
-    assert float(log_prior(law)) == pytest.approx(float(Gamma(1.1, 0.05).log_density(value)), rel=1e-12)
-    assert same(law, round_trip(law, tmp_path))
+    value = getattr(likelihood, name)
+    assert float(log_prior(likelihood)) == pytest.approx(float(Gamma(1.1, 0.05).log_density(value)), rel=1e-12)
+    assert same(likelihood, round_trip(likelihood, tmp_path))
     with pytest.raises(ValueError, match="fixed takes names out of"):
-        LAWS[name](fixed=("noise",))
+        LIKELIHOODS[name](fixed=("noise",))
     with pytest.raises(ValueError, match="prior takes a dict such as"):
-        LAWS[name](prior={"noise": Gamma(1.0, 1.0)})
+        LIKELIHOODS[name](prior={"noise": Gamma(1.0, 1.0)})
     with pytest.raises(ValueError, match="prior takes a dict such as"):
         ExactGP(field(), prior={"variance": Gamma(1.0, 1.0)})
 
@@ -64,7 +64,8 @@ def test_exact_regression_weighs_the_prior_of_the_noise() -> None:
     gp = ExactGP(field(), prior={"noise_variance": prior}).fit(X, Y, progress=False)
 
     def evidence(shift: float) -> float:
-        moved = eqx.tree_at(lambda g: g.likelihood._noise_variance.raw, gp, gp.likelihood._noise_variance.raw + shift)
+        raw = gp.likelihood.parameters["noise_variance"].raw
+        moved = eqx.tree_at(lambda g: g.likelihood.parameters["noise_variance"].raw, gp, raw + shift)
         return float(moved.log_marginal_likelihood(X, Y))
 
     slope = (evidence(1e-4) - evidence(-1e-4)) / 2e-4
@@ -74,13 +75,13 @@ def test_exact_regression_weighs_the_prior_of_the_noise() -> None:
 
 def test_starts_and_fits_hold_fixed_noise() -> None:
     model = DeepGP((), field(), Gaussian(0.37, fixed=("noise_variance",)))
-    assert float(start_like_the_paper(model).noise_variance) == pytest.approx(0.37, rel=1e-12)
+    assert float(start_like_the_paper(model, model.check_data(X, Y)).noise_variance) == pytest.approx(0.37, rel=1e-12)
     fitted = fit(model, X, Y, key=KEY, steps=3, progress=False)
     assert float(fitted.model.noise_variance) == pytest.approx(0.37, rel=1e-12)
 
 
 def test_deep_fits_weigh_the_prior_of_the_noise() -> None:
-    hidden = Interdomain(ProjectedField(SPHERE, Matern(1.5, 1.0, 0.01), 2), deviation=0.1)
+    hidden = Interdomain(ProjectedField(SPHERE, Matern(1.5, 1.0, 0.01), 2), std=0.1)
     model = DeepGP((hidden,), field(), Gaussian(prior={"noise_variance": NARROW}))
     fitted = fit(model, X, Y, key=KEY, steps=100, progress=False)
     assert float(fitted.model.noise_variance) == pytest.approx(0.7, rel=1e-2)
@@ -92,14 +93,14 @@ def test_a_model_with_nothing_to_learn_is_left_as_it_is() -> None:
     deep = fit(DeepGP((), held, noise), X, Y, key=KEY, steps=2, progress=False)
     assert deep.status == "ok"
     exact = ExactGP(held, 0.37, fixed=("noise_variance",)).fit(X, Y, progress=False)
-    law = exact.predict(X)
-    np.testing.assert_allclose(deep.model.predict(X, key=KEY, samples=1).mean, law.mean, atol=1e-10)
+    prediction = exact.predict(X)
+    np.testing.assert_allclose(deep.model.predict(X, key=KEY, samples=1).mean, prediction.mean, atol=1e-10)
     assert float(exact.noise_variance) == pytest.approx(0.37, rel=1e-12)
     np.testing.assert_allclose(deep.history, exact.log_marginal_likelihood(X, Y), rtol=1e-10)
 
 
 def test_deep_gp_takes_a_likelihood() -> None:
     noise = StudentT(0.2, fixed=("freedom",))
-    assert same(deep_gp(SPHERE, levels=1, output_levels=2, likelihood=noise).likelihood, noise)
+    assert same(deep_gp(SPHERE, num_levels=1, num_output_levels=2, likelihood=noise).likelihood, noise)
     with pytest.raises(ValueError, match="a model without output needs WrappedGaussian"):
-        deep_gp(SPHERE, output="point", levels=1, likelihood=noise)
+        deep_gp(SPHERE, output="point", num_levels=1, likelihood=noise)

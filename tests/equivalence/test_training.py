@@ -10,18 +10,15 @@ import optax
 import pytest
 from jax._src import test_util
 
-from rdgp import HodgeField, Matern, ProjectedField, ScalarField, Sphere
-from rdgp.core import compiled
-from rdgp.inference import Batch, FitResult, elbo, fit
-from rdgp.inference import _fit as loop
-from rdgp.inference import _recipe as recipe
-from rdgp.inference._data import Data, batch_of
-from rdgp.inference._noise import noise_of_all
+from rdgp.fields import HodgeField, ProjectedField, ScalarField
+from rdgp.inference import FitResult, _fit, _loop, _recipe, elbo, fit
+from rdgp.inference._noise import with_best_noise
 from rdgp.io import load, save
+from rdgp.kernels import Matern
 from rdgp.likelihoods import Bernoulli, Gaussian, Likelihood, Poisson, StudentT, WrappedGaussian
-from rdgp.metrics import nlpd
-from rdgp.models import DeepGP
-from rdgp.variational import InducingLocations, Interdomain
+from rdgp.models import Data, DeepGP, Prediction
+from rdgp.posteriors import InducingPoints, Interdomain
+from rdgp.spaces import Sphere
 
 pytestmark = pytest.mark.xdist_group("training")  # one worker compiles what they share
 
@@ -45,13 +42,13 @@ Y_TEST = target(TEST) + 0.1 * np.random.default_rng(3).normal(size=20)
 X, TEST, Y, Y_TEST = (jnp.asarray(part) for part in (X, TEST, Y, Y_TEST))
 
 
-def scalar(levels: int = 3) -> ScalarField:
-    return ScalarField(SPHERE, Matern(), levels)
+def scalar(num_levels: int = 3) -> ScalarField:
+    return ScalarField(SPHERE, Matern(), num_levels)
 
 
-def two_layers(levels: int = 3) -> DeepGP:
-    hidden = Interdomain(HodgeField(SPHERE, Matern(variance=0.01), Matern(variance=0.01), 2), deviation=0.1)
-    return DeepGP((hidden,), scalar(levels), Gaussian())
+def two_layers(num_levels: int = 3) -> DeepGP:
+    hidden = Interdomain(HodgeField(SPHERE, Matern(variance=0.01), Matern(variance=0.01), 2), std=0.1)
+    return DeepGP((hidden,), scalar(num_levels), Gaussian())
 
 
 def trained(**options: object) -> FitResult:
@@ -61,6 +58,10 @@ def trained(**options: object) -> FitResult:
 @pytest.fixture(scope="module")
 def result() -> FitResult:
     return trained()
+
+
+def nlpd(prediction: Prediction, y: jax.Array) -> float:
+    return -float(np.mean(prediction.log_prob(y)))
 
 
 def assert_same(a: object, b: object) -> None:
@@ -156,7 +157,7 @@ def test_all_numbers_of_a_model_fitted_in_single_precision_are_single(single: Fi
 def test_batches_make_the_output_explicit() -> None:
     fitted = fit(two_layers(), X, Y, key=KEY, steps=STEPS, batch_size=8, progress=False)
     assert fitted.status == "ok"
-    assert isinstance(fitted.model.output, Interdomain)
+    assert isinstance(fitted.model.output.variational, Interdomain)
     assert np.all(np.isfinite(fitted.history))
     assert nlpd(fitted.model.predict(TEST, key=KEY), Y_TEST) < 1.0
 
@@ -168,7 +169,7 @@ def test_batches_keep_nothing_of_the_size_of_the_data_but_the_data(monkeypatch: 
         held.append(data)
         return FitResult(model, np.zeros(0), "ok", 0.0)
 
-    monkeypatch.setattr(loop, "_train", no_training)
+    monkeypatch.setattr(_fit, "_train", no_training)
     fit(two_layers(), X, Y, key=KEY, batch_size=8, recipe="paper")
     assert sum(leaf.size for leaf in jax.tree.leaves(held)) <= X.size + Y.size + 10
 
@@ -185,30 +186,30 @@ def test_other_likelihoods_raise_their_bound(name: str) -> None:
     likelihood, y = LIKELIHOODS[name]
     fitted = fit(DeepGP((), scalar(2), likelihood), X, y, key=KEY, steps=STEPS, progress=False)
     assert fitted.status == "ok"
-    assert isinstance(fitted.model.output, Interdomain)
+    assert isinstance(fitted.model.output.variational, Interdomain)
     assert fitted.history[-1] > fitted.history[0] + 1.0
-    law = fitted.model.predict(TEST, key=KEY, samples=2)
-    assert np.all(np.isfinite(law.mean))
-    assert np.all(np.isfinite(law.log_prob(y[:20])))
+    prediction = fitted.model.predict(TEST, key=KEY, samples=2)
+    assert np.all(np.isfinite(prediction.mean))
+    assert np.all(np.isfinite(prediction.log_prob(y[:20])))
 
 
-def test_trained_locations_move_and_stay_on_the_space() -> None:
-    q = InducingLocations(scalar(2), X[:5], trainable=True)
+def test_trained_inducing_points_move_and_stay_on_the_space() -> None:
+    q = InducingPoints(scalar(2), X[:5], trainable=True)
     fitted = fit(DeepGP((), q, Gaussian()), X, Y, key=KEY, steps=STEPS, progress=False, recipe="paper")
-    assert np.all(SPHERE.contains(fitted.model.output.z))
-    assert np.max(np.abs(fitted.model.output.z - X[:5])) > 1e-3
+    assert np.all(SPHERE.contains(fitted.model.output.variational.z))
+    assert np.max(np.abs(fitted.model.output.variational.z - X[:5])) > 1e-3
 
 
 def test_a_manifold_valued_model_learns_a_map() -> None:
     turn = np.linalg.qr(np.array([[1.0, 0.3, 0.0], [-0.3, 1.0, 0.2], [0.0, -0.2, 1.0]]))[0]
     turn = turn * np.sign(np.diagonal(turn))
     y = X @ turn.T
-    hidden = Interdomain(ProjectedField(SPHERE, Matern(variance=0.1), 2), deviation=0.1)
+    hidden = Interdomain(ProjectedField(SPHERE, Matern(variance=0.1), 2), std=0.1)
     model = DeepGP((hidden,), None, WrappedGaussian(SPHERE))
     fitted = fit(model, X, y, key=KEY, steps=STEPS, progress=False)
     assert fitted.history[-1] > fitted.history[0] + 5.0
-    ours, none = (SPHERE.distance(X, y), SPHERE.distance(fitted.model.predict(X, key=KEY).mean, y))
-    assert np.mean(none) < 0.7 * np.mean(ours)
+    none, ours = SPHERE.distance(X, y), SPHERE.distance(fitted.model.predict(X, key=KEY).mean, y)
+    assert np.mean(ours) < 0.7 * np.mean(none)
 
 
 def test_the_paper_recipe_serves_manifold_valued_models() -> None:
@@ -233,8 +234,7 @@ def test_an_absurd_rate_ends_early_with_finite_parameters(broken: FitResult) -> 
 
 
 def test_the_parameters_kept_are_good_ones(broken: FitResult) -> None:
-    batch = Batch(X, Y[:, None, None], None, X.shape[0])
-    assert np.isfinite(compiled(elbo, broken.model, batch, KEY, 1))
+    assert np.isfinite(elbo(broken.model, X, Y, key=KEY, samples=1))
 
 
 def test_a_diverged_fit_returns_its_best_parameters() -> None:
@@ -242,8 +242,7 @@ def test_a_diverged_fit_returns_its_best_parameters() -> None:
     model = DeepGP((), Interdomain(scalar(2)), Gaussian())
     result = fit(model, X, Y, key=KEY, steps=400, progress=False, recipe="paper", optimizer=away)
     assert result.status == "diverged"
-    batch = Batch(X, Y[:, None, None], None, X.shape[0])
-    bound = float(compiled(elbo, result.model, batch, KEY, 1))
+    bound = float(elbo(result.model, X, Y, key=KEY, samples=1))
     assert bound > np.median(result.history[25:])
     assert not np.isclose(result.model.noise_variance, 1.0)  # where training started
     assert result.history[-1] < result.history[0]
@@ -262,12 +261,11 @@ def test_a_callback_stops_training_and_sees_the_bound() -> None:
     assert seen == [(25, fitted.history[-1])]
 
 
-def test_a_quick_fit_trains_on_distinct_parts_and_keeps_all_points(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recipe, "_ENOUGH", 20)
+def test_a_quick_fit_trains_on_distinct_subsamples_and_keeps_all_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_recipe, "ENOUGH", 20)
     model = DeepGP((), scalar(6), Gaussian())  # 36 features, more than half of the points
-    assert recipe.affordable_part(model, Y[:, None, None]) == 20
-    whole = Batch(X, jnp.arange(30.0)[:, None, None], None, 30)
-    part = batch_of(whole, 20, KEY, distinct=True)
+    assert _recipe.affordable_subsample(model, model.check_data(X, Y)) == 20
+    part = _loop._batch(Data(X, jnp.arange(30.0)[:, None]), 20, KEY, distinct=True)
     assert np.unique(part.y).size == 20
     result = fit(model, X, Y, key=KEY, steps=3, recipe="quick", progress=False)
     assert result.status == "ok"
@@ -276,15 +274,16 @@ def test_a_quick_fit_trains_on_distinct_parts_and_keeps_all_points(monkeypatch: 
 
 
 def test_a_quick_fit_ends_with_the_noise_of_all_points() -> None:
-    rough = jnp.sign(jnp.sin(9.0 * X[:, 0]) * X[:, 1])[:, None, None]  # 16 features cannot follow it
-    data = Data(X, rough, KEY)
-    found = noise_of_all(DeepGP((), scalar(4), Gaussian(1e-6)), data)
+    rough = jnp.sign(jnp.sin(9.0 * X[:, 0]) * X[:, 1])  # 16 features cannot follow it
+    model, key = DeepGP((), scalar(4), Gaussian(1e-6)), jax.random.key(0)
+    data = model.check_data(X, rough)
+    found = with_best_noise(model, data, key)
 
     def evidence(change: float) -> float:
         model = DeepGP((), scalar(4), Gaussian(float(found.noise_variance) * np.exp(change)))
-        return float(elbo(model, Batch(X, rough, None, 30), KEY, 1))
+        return float(elbo(model, X, rough, key=KEY, samples=1))
 
     assert float(found.noise_variance) > 0.01
     assert evidence(0.0) > max(evidence(-0.3), evidence(0.3))
     held = DeepGP((), scalar(4), Gaussian(1e-6, fixed=("noise_variance",)))
-    assert noise_of_all(held, data) is held
+    assert with_best_noise(held, data, key) is held

@@ -9,25 +9,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rdgp import (
-    Circle,
-    Euclidean,
-    EuclideanMatern,
-    HodgeField,
-    Matern,
-    Product,
-    Rotations,
-    ScalarField,
-    Torus,
-)
 from rdgp.core import compiled, split_trainable
-from rdgp.inference import Batch, elbo
-from rdgp.inference._recipe import start_shallow
+from rdgp.fields import HodgeField, ScalarField
+from rdgp.inference import elbo, start_shallow
+from rdgp.kernels import Matern
 from rdgp.likelihoods import Gaussian
 from rdgp.models import DeepGP
-from rdgp.models._evidence import evidence_by_features
-from rdgp.spaces import Space
-from rdgp.variational import InducingLocations, Interdomain
+from rdgp.posteriors import InducingPoints, Interdomain
+from rdgp.posteriors._evidence import evidence_by_features
+from rdgp.spaces import Circle, Euclidean, Product, Rotations, Space, Torus
 from tests.equivalence.families import (
     CASES,
     FAMILIES,
@@ -53,7 +43,7 @@ from tests.equivalence.families import (
 
 @cases
 def test_the_best_posterior_is_the_exact_one(family: str, name: str) -> None:
-    """Locations lie at the data; their jitter of 1e-8 is divided by the noise, hence the tolerance.
+    """Inducing points lie at the data; their jitter of 1e-8 is divided by the noise, hence the tolerance.
 
     The coordinates of a projected field are dependent in the exact posterior, independent in the family: there the mean
     is exact, the variance too small and the bound not tight. A tail keeps its prior.
@@ -65,7 +55,7 @@ def test_the_best_posterior_is_the_exact_one(family: str, name: str) -> None:
     if family == "tail":
         assert best.bound < best.evidence
         return
-    exact_mean = known.exact_mean if known.basis is None else np.einsum("ndq,nq->nd", known.basis, known.exact_mean)
+    exact_mean = np.einsum("ndq,nq->nd", known.frame, known.exact_mean)
     np.testing.assert_allclose(best.mean, exact_mean.reshape(best.mean.shape), atol=1e-5)
     own = blocks_of(best, len(TEST))
     if name == "projected":
@@ -77,7 +67,7 @@ def test_the_best_posterior_is_the_exact_one(family: str, name: str) -> None:
 
 
 @grouped([case for case in CASES if case[1] != "projected"])
-def test_optimal_output_is_the_optimum(family: str, name: str) -> None:
+def test_the_optimal_output_is_the_optimum(family: str, name: str) -> None:
     known = facts(FAMILIES[family](name))
     for (mean, factor), (expected_mean, expected_factor) in zip(known.optimum, optimum(known), strict=True):
         np.testing.assert_allclose(mean, expected_mean, atol=1e-6)
@@ -85,10 +75,10 @@ def test_optimal_output_is_the_optimum(family: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["hodge"])
-def test_locations_that_span_the_features_equal_interdomain(name: str) -> None:
-    """8 locations and 4 or 16 features: K_zz has their rank, so both families hold the exact posterior."""
+def test_inducing_points_that_span_the_features_equal_interdomain(name: str) -> None:
+    """8 inducing points and 4 or 16 features: K_zz has their rank, so both families hold the exact posterior."""
     field = FIELDS[name](2)
-    spectral, local = Interdomain(field), InducingLocations(field, jnp.asarray(sphere_points(7, 8)))
+    spectral, local = Interdomain(field), InducingPoints(field, jnp.asarray(sphere_points(7, 8)))
     ours, theirs = (facts(with_moments(q, optimum(facts(q)))) for q in (spectral, local))
     assert ours.bound == pytest.approx(ours.evidence, abs=1e-6)
     assert theirs.bound == pytest.approx(ours.bound, abs=1e-3)
@@ -99,13 +89,13 @@ def test_locations_that_span_the_features_equal_interdomain(name: str) -> None:
 def test_the_bound_of_a_projected_field_is_stationary_at_the_best_posterior() -> None:
     q = Interdomain(FIELDS["projected"](2))
     model, y = shallow(with_moments(q, optimum(facts(q)))), observations(q.field)
-    free, rest = split_trainable(model.output.blocks)
+    free, rest = split_trainable(model.output.variational.blocks)
 
     @eqx.filter_jit
     @eqx.filter_grad
     def gradient(free: object) -> jax.Array:
-        moved = eqx.tree_at(lambda m: m.output.blocks, model, eqx.combine(free, rest))
-        return elbo(moved, Batch(X, model.coordinates(X, y), None, 8), jax.random.key(0), 1)
+        moved = eqx.tree_at(lambda m: m.output.variational.blocks, model, eqx.combine(free, rest))
+        return elbo(moved, X, y, key=jax.random.key(0), samples=1)
 
     for leaf in jax.tree.leaves(gradient(free)):
         np.testing.assert_allclose(leaf, 0.0, atol=1e-8)
@@ -122,10 +112,10 @@ def test_the_bound_is_below_the_evidence(family: str, name: str) -> None:
 @pytest.mark.parametrize(("n", "expected"), [(100, -74.57), (400, -476.92), (1600, -2203.07)])
 def test_the_collapsed_bound_reaches_the_known_optimum(data_folder: Path, n: int, expected: float) -> None:
     file = np.load(data_folder / "synthetic" / f"synth_N{n}_seed0.npz")
-    x, y = jnp.asarray(file["train_x"]), jnp.asarray(file["train_y"][:, None, None])
-    model = DeepGP((), Interdomain(ScalarField(SPHERE, Matern(), levels=7)), Gaussian())
-    model = start_shallow(model, x, y)
-    bound = compiled(elbo, model, Batch(x, y, None, n), jax.random.key(0), 1)
+    x, y = jnp.asarray(file["train_x"]), jnp.asarray(file["train_y"])
+    model = DeepGP((), Interdomain(ScalarField(SPHERE, Matern(), num_levels=7)), Gaussian())
+    model = start_shallow(model, model.check_data(x, y))
+    bound = elbo(model, x, y, key=jax.random.key(0), samples=1)
     assert float(-bound) == pytest.approx(expected, abs=0.05)
 
 
@@ -150,12 +140,11 @@ def test_divergence_is_that_of_dense_gaussians(family: str, name: str) -> None:
 
 
 @cases
-def test_joint_law_has_the_marginal_moments(family: str, name: str) -> None:
+def test_the_joint_distribution_has_the_marginal_moments(family: str, name: str) -> None:
     known = facts(perturbed(FAMILIES[family](name)))
     n, size = len(TEST), known.joint_mean.size // len(TEST)
-    basis = np.broadcast_to(np.eye(size), (n, size, size)) if known.basis is None else known.basis
-    own = basis @ blocks_of(known, n) @ np.swapaxes(basis, 1, 2)
-    mean = np.einsum("npq,nq->np", basis, known.joint_mean.reshape(n, size))
+    own = known.frame @ blocks_of(known, n) @ np.swapaxes(known.frame, 1, 2)
+    mean = np.einsum("npq,nq->np", known.frame, known.joint_mean.reshape(n, size))
     np.testing.assert_allclose(mean, known.mean.reshape(mean.shape), atol=1e-10)
     np.testing.assert_allclose(own, known.covariance.reshape(own.shape), atol=1e-10)
     assert np.linalg.eigvalsh(known.joint_covariance).min() > -1e-9
@@ -166,8 +155,9 @@ def test_fixed_tail_is_the_plain_family_with_the_prior_there(name: str) -> None:
     field = FIELDS[name](4)
     q, plain = Interdomain(field, tail=2, tail_variances="fixed"), Interdomain(field)
     moments = []
-    for latent, (small_mean, small_factor), large in zip(field.latents, random_moments(q), plain.blocks, strict=True):
-        head, shape = np.flatnonzero(latent.levels() < latent.levels().max() - 1), large._mean.raw.shape
+    triples = zip(field.processes, random_moments(q), plain.blocks, strict=True)
+    for process, (small_mean, small_factor), large in triples:
+        head, shape = np.flatnonzero(process.levels.level < 2), large._mean.raw.shape
         assert head.size == small_mean.shape[1] < shape[1]
         mean, factor = np.zeros(shape), np.tile(np.eye(shape[1]), (shape[0], 1, 1))
         mean[:, head] = small_mean
@@ -195,7 +185,7 @@ def test_variance_of_a_learned_tail_follows_the_spectrum(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["scalar", "hodge"])
 def test_draws_follow_the_variances_of_a_learned_tail(name: str) -> None:
-    """The normal numbers of the tail are multiplied by its deviations, so a log variance counts half of the weight."""
+    """Normal numbers of the tail are multiplied by its standard deviations: a log variance counts half."""
     q = perturbed(FAMILIES["tail"](name))
     normal = jnp.asarray(np.random.default_rng(0).normal(size=q.num_normals))
     weight, slope = jax.value_and_grad(lambda raw: _tail_weight(q, raw, normal))(q.tails[0].raw)
@@ -205,8 +195,8 @@ def test_draws_follow_the_variances_of_a_learned_tail(name: str) -> None:
 def _tail_weight(q: Interdomain, raw: jax.Array, normal: jax.Array) -> jax.Array:
     """Return the sum of all drawn weights of the tail."""
     weights = eqx.tree_at(lambda own: own.tails[0].raw, q, raw).weights(normal)
-    pairs = zip(q.field.latents, weights, strict=True)
-    return sum(jnp.sum(w[:, latent.levels() >= latent.levels().max() + 1 - q.tail]) for latent, w in pairs)
+    pairs = zip(q.field.processes, weights, strict=True)
+    return sum(jnp.sum(w[:, process.levels.level >= process.levels.num_levels - q.tail]) for process, w in pairs)
 
 
 @pytest.mark.parametrize("space", [Product(SPHERE, Circle()), Torus(2), Rotations()], ids=str)
@@ -215,12 +205,13 @@ def test_every_part_of_a_hodge_field_has_its_own_tail(space: Space) -> None:
     field = HodgeField(space, ROUGH, SMOOTH, 3, **names)
     q = Interdomain(field, tail=1)
     assert q.tails[0].raw.shape == (len(field.kernels), 1)
-    levels = field.latents[0].levels()
-    parts = [part.level_of_feature() for part in field.spectrum.parts]
+    levels = field.processes[0].levels
+    parts = [np.repeat(part.level, part.multiplicities) for part in field.spectrum.parts]
     starts = np.cumsum([0, *(part.size for part in parts)])
-    for (a, b), part in zip(pairwise(starts), parts, strict=True):
-        assert np.all(np.diff(levels[a:b]) >= 0)
-        np.testing.assert_array_equal(levels[a:b], part)
+    for i, ((a, b), part) in enumerate(zip(pairwise(starts), parts, strict=True)):
+        assert np.all(levels.part[a:b] == i)
+        assert np.all(np.diff(levels.level[a:b]) >= 0)
+        np.testing.assert_array_equal(levels.level[a:b], part)
 
 
 @pytest.mark.parametrize("noise", [1e-20, 1e-26])
@@ -237,13 +228,13 @@ def test_evidence_of_data_without_noise_does_not_cancel(noise: float) -> None:
     assert float(value) == pytest.approx(expected, rel=1e-2)
 
 
-def test_fixed_locations_are_not_trained_and_trained_ones_stay_on_the_space() -> None:
-    fixed, trained = (InducingLocations(FIELDS["scalar"](3), X, trainable=flag) for flag in (False, True))
+def test_fixed_inducing_points_are_not_trained_and_trained_ones_stay_on_the_space() -> None:
+    fixed, trained = (InducingPoints(FIELDS["scalar"](3), X, trainable=flag) for flag in (False, True))
     assert len(jax.tree.leaves(split_trainable(trained)[0])) == len(jax.tree.leaves(split_trainable(fixed)[0])) + 1
     moved = eqx.tree_at(lambda q: q._z.raw, trained, 1.3 * X + 0.1)
-    assert np.all(SPHERE.contains(moved.on_space().z))
+    assert np.all(SPHERE.contains(moved.nearest().z))
 
 
 def test_euclidean_fields_have_no_interdomain_family() -> None:
     with pytest.raises(ValueError, match="spectrum"):
-        Interdomain(ScalarField(Euclidean(2), EuclideanMatern()))
+        Interdomain(ScalarField(Euclidean(2), Matern()))

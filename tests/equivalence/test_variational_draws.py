@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from rdgp.core import compiled, split_trainable
-from rdgp.fields._field import FieldDraw
-from rdgp.inference import Batch, elbo
+from rdgp.fields import FunctionDraw
+from rdgp.inference import estimate
 from rdgp.models import DeepGP
-from rdgp.variational import InducingLocations, Variational
+from rdgp.posteriors import InducingPoints, Variational
 from tests.equivalence.families import (
     FAMILIES,
     FIELDS,
@@ -28,10 +28,11 @@ from tests.equivalence.families import (
 
 @eqx.filter_jit
 def _many_draws(q: Variational, x: jax.Array, keys: jax.Array) -> jax.Array:
-    return jax.lax.map(lambda key: q.field.coordinates(x, q.draw(key=key)(x)), keys, batch_size=200)
+    frame = q.field.bundle.frame(x)
+    return jax.lax.map(lambda key: frame.coordinates(q.draw(key=key)(x)), keys, batch_size=200)
 
 
-@grouped([("tail", "hodge"), ("locations", "hodge")])
+@grouped([("tail", "hodge"), ("points", "hodge")])
 def test_draws_have_the_joint_moments(family: str, name: str) -> None:
     """2,000 draws at 4 points, 8 means and 36 covariances: six standard errors, false alarms below 1e-6."""
     q, count = perturbed(FAMILIES[family](name)), 2000
@@ -43,13 +44,13 @@ def test_draws_have_the_joint_moments(family: str, name: str) -> None:
     assert np.all(np.abs(np.cov(draws.T) - covariance) < 6 * error)
 
 
-@pytest.mark.xdist_group("locations-hodge")
+@pytest.mark.xdist_group("points-hodge")
 def test_values_drawn_point_by_point_have_the_marginal_moments() -> None:
     """8,000 draws at 4 points, 8 means and 12 covariances: six standard errors, false alarms below 1e-7."""
-    q, count = perturbed(FAMILIES["locations"]("hodge")), 8000
+    q, count = perturbed(FAMILIES["points"]("hodge")), 8000
     known = facts(q)
     draws = compiled(Variational.sample_independently, q, jnp.asarray(np.tile(TEST, (count, 1))), jax.random.key(0))
-    draws = np.einsum("ndq,snd->snq", known.basis, np.asarray(draws).reshape(count, 4, 3))
+    draws = np.einsum("ndq,snd->snq", known.frame, np.asarray(draws).reshape(count, 4, 3))
     own, means = blocks_of(known, 4), known.joint_mean.reshape(4, 2)
     for i in range(4):
         variance = np.diagonal(own[i])
@@ -58,7 +59,7 @@ def test_values_drawn_point_by_point_have_the_marginal_moments() -> None:
         assert np.all(np.abs(np.cov(draws[:, i].T) - own[i]) < 6 * error)
 
 
-@pytest.mark.parametrize("family", ["tail", "locations"])
+@pytest.mark.parametrize("family", ["tail", "points"])
 def test_draws_are_the_same_wherever_called_and_differentiable(family: str) -> None:
     q = perturbed(FAMILIES[family]("scalar"))
     draw = compiled(_draw, q, jax.random.key(0))
@@ -70,7 +71,7 @@ def test_draws_are_the_same_wherever_called_and_differentiable(family: str) -> N
     assert change == pytest.approx(np.sum(gradient * (np.asarray(there) - np.asarray(back))), rel=1e-5)
 
 
-def _draw(q: Variational, key: jax.Array) -> FieldDraw:
+def _draw(q: Variational, key: jax.Array) -> FunctionDraw:
     return q.draw(key=key)
 
 
@@ -83,17 +84,18 @@ def turned(x: jax.Array, angle: float) -> jax.Array:
 @eqx.filter_jit
 def _sound(free: DeepGP, rest: DeepGP, x: jax.Array, y: jax.Array) -> tuple[object, ...]:
     model = eqx.combine(free, rest)
-    batch = Batch(x, model.coordinates(x, y), None, x.shape[0])
-    value, gradient = eqx.filter_value_and_grad(lambda f: elbo(eqx.combine(f, rest), batch, jax.random.key(0), 1))(free)
-    return value, gradient, model.output.moments(x), model.output.draw(key=jax.random.key(1))(x)
+    data, q = model.check_data(x, y), model.output.variational
+    bound = eqx.filter_value_and_grad(lambda f: estimate(eqx.combine(f, rest), data, jax.random.key(0), 1))
+    value, gradient = bound(free)
+    return value, gradient, q.moments(x), q.draw(key=jax.random.key(1))(x)
 
 
 @pytest.mark.parametrize(("name", "dtype"), [("hodge", "float32")])
-def test_more_locations_than_harmonics_are_sound(name: str, dtype: str) -> None:
-    """K_zz has the rank of the features, 4 or 16, with 30 locations of which two coincide."""
+def test_more_inducing_points_than_harmonics_are_sound(name: str, dtype: str) -> None:
+    """K_zz has the rank of the features, 4 or 16, with 30 points of which two coincide."""
     field, z = FIELDS[name](2), sphere_points(5, 30)
     z[1] = z[0]
-    model = shallow(InducingLocations(field, jnp.asarray(z), trainable=True))
+    model = shallow(InducingPoints(field, jnp.asarray(z), trainable=True))
     model = jax.tree.map(lambda leaf: leaf.astype(dtype) if eqx.is_inexact_array(leaf) else leaf, model)
     free, rest = split_trainable(model)
     value, gradient, (mean, covariance), draw = _sound(free, rest, X.astype(dtype), observations(field).astype(dtype))

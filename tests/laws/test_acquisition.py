@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from rdgp.bayesopt._acquisition import log_expected_improvement, log_improvement
+from rdgp.bayesopt._acquisition import Feasibility, log_expected_improvement, log_improvement
 from rdgp.bayesopt._scaling import Scaling
-from rdgp.bayesopt._search import Votes, log_success
 from rdgp.core import compiled
 from rdgp.spaces import Sphere
 
@@ -56,8 +55,8 @@ def test_a_mixture_averages_improvements_and_not_their_logs() -> None:
 
 def test_success_is_likely_where_nothing_failed() -> None:
     x, failed = np.eye(3), np.array([True, True, False])
-    votes = Votes(*map(jnp.asarray, (x[[0, 0, 2]], ~failed, failed, 0.3)))
-    chance = np.exp(compiled(log_success, Sphere(2), jnp.asarray(x), votes))
+    model = Feasibility(*map(jnp.asarray, (x[[0, 0, 2]], ~failed, failed, 0.3)))
+    chance = np.exp(compiled(Feasibility.log_probability, model, Sphere(2), jnp.asarray(x)))
     assert chance[0] == pytest.approx(1.0 / 3.0, abs=1e-3)
     assert chance[1] > 0.95
     assert chance[2] > 0.95
@@ -66,7 +65,7 @@ def test_success_is_likely_where_nothing_failed() -> None:
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_scaling_goes_forth_and_back(sign: float) -> None:
     y = np.array([-3.0, 0.1, 0.2, 0.4, 7.0, 1e5])
-    scaling = Scaling.of(y, sign, standardize=True, bend=True)
+    scaling = Scaling.of(y, sign, standardize=True, log_warp=True)
     z = scaling.forward(y)
     np.testing.assert_allclose(scaling.backward(z), y, rtol=1e-9)
     assert np.array_equal(np.argsort(z), np.argsort(sign * y))
@@ -80,4 +79,4 @@ def test_scaling_goes_forth_and_back(sign: float) -> None:
 
 def test_values_that_are_all_equal_scale_to_zero() -> None:
     y = np.full(4, 2.5)
-    assert np.array_equal(Scaling.of(y, 1.0, standardize=True, bend=True).forward(y), np.zeros(4))
+    assert np.array_equal(Scaling.of(y, 1.0, standardize=True, log_warp=True).forward(y), np.zeros(4))

@@ -1,7 +1,6 @@
-"""The laws of Gaussian fields."""
+"""Every Gaussian field obeys the laws of fields."""
 
-from functools import partial
-from typing import NamedTuple
+from collections.abc import Callable
 
 import equinox as eqx
 import jax
@@ -12,109 +11,81 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rdgp.fields
-from rdgp.fields import Field, FrameField, HodgeField, ProjectedField, ScalarField, StackedField, TangentField
-from rdgp.kernels import EuclideanMatern, Matern
-from rdgp.spaces import Box, Euclidean, Product, Sphere
-from tests.cases import FIELDS, fields, isometry, named_fields, points, representative_fields
+from rdgp.core import compiled
+from rdgp.fields import CopiesField, Field, FrameField, HodgeField, Process, ProjectedField, ScalarField, StackedField
+from rdgp.kernels import Heat, Matern
+from rdgp.spaces import Circle, Euclidean, Product, Sphere
+from rdgp.testing import check_field
+from tests.cases import FIELDS, field_makers, fields, isometry, points, precisions, set_to
 
 seeds = st.integers(0, 2**20)
-NUM_DRAWS = 20_000
-DEVIATIONS = 6.0  # of the sampling error; over all entries tested a false alarm has probability below 1e-4
-
-
-def matrix(field: Field, covariance: np.ndarray) -> np.ndarray:
-    size = covariance.shape[0] * int(np.prod(field.value_shape()))
-    return covariance.reshape(size, size)
-
-
-def has_features(field: Field) -> bool:
-    factors = field.space.factors if isinstance(field.space, Product) else (field.space,)
-    return not any(isinstance(factor, Euclidean | Box) for factor in factors)
-
-
-class Facts(NamedTuple):
-    """All numbers of a field and of a draw at ten points that the laws compare; each field compiles them once."""
-
-    covariance: np.ndarray
-    crossed: np.ndarray  # of the first four points and the other six
-    variance: np.ndarray
-    features: np.ndarray | None
-    scales: np.ndarray | None
-    values: np.ndarray
-    projected: np.ndarray
-    coordinates: np.ndarray
-    basis: np.ndarray | None
-
-
-@eqx.filter_jit
-def _facts(field: Field, x: jax.Array, key: jax.Array) -> Facts:
-    values = field.sample(key=key)(x)
-    return Facts(
-        covariance=field.covariance(x, x),
-        crossed=field.covariance(x[:4], x[4:]),
-        variance=field.variance_along(x, None),
-        features=field.features(x) if has_features(field) else None,
-        scales=field.scales() if has_features(field) else None,
-        values=values,
-        projected=field.space.project(x, values) if isinstance(field, TangentField) else values,
-        coordinates=field.coordinates(x, values),
-        basis=field.basis(x),
-    )
-
-
-def facts(field: Field, x: np.ndarray) -> Facts:
-    return jax.tree.map(np.asarray, _facts(field, x, key_of(0)))
-
-
-def key_of(seed: int) -> jax.Array:
-    """Return a key whose numbers compile in half the time of the default."""
-    return jax.random.key(seed, impl="rbg")
-
-
-def ten_points(field: Field, seed: int) -> np.ndarray:
-    return np.asarray(points(field.space, seed, 10))
 
 
 def test_every_exported_field_is_held_to_the_laws() -> None:
     exported = {getattr(rdgp.fields, name) for name in rdgp.fields.__all__}
-    final = {c for c in exported if isinstance(c, type) and issubclass(c, Field) and c not in (Field, TangentField)}
-    assert final == {type(make()) for make in FIELDS.values()}
+    final = {c for c in exported if isinstance(c, type) and issubclass(c, Field) and not c.__abstractmethods__}
+    assert final - {CopiesField} == {type(make()) for make in FIELDS.values()}
 
 
-@fields
-@given(seed=seeds)
-def test_covariance_is_symmetric_and_positive(field: Field, seed: int) -> None:
-    known = facts(field, ten_points(field, seed))
-    covariance = matrix(field, known.covariance)
-    np.testing.assert_allclose(covariance, covariance.T, atol=1e-12)
-    crossed = known.crossed.reshape(-1, len(covariance) * 6 // 10)
-    np.testing.assert_allclose(crossed, covariance[: len(crossed), len(crossed) :], atol=1e-12)
-    assert np.linalg.eigvalsh(covariance).min() > -1e-10
+@field_makers
+@precisions
+def test_laws(make: Callable[[], Field], precision: str) -> None:
+    with set_to(precision):
+        check_field(make())
 
 
-@fields
-def test_features_times_scales_make_the_covariance(field: Field) -> None:
-    x = ten_points(field, 0)
-    known = facts(field, x)
-    if not has_features(field):
-        with pytest.raises(ValueError, match="no discrete spectrum"):
-            field.features(x)
-        return
-    scaled = known.features * known.scales
-    np.testing.assert_allclose(np.tensordot(scaled, scaled, (-1, -1)), known.covariance, atol=1e-10)
+def _scalar() -> ScalarField:
+    return ScalarField(Circle(), Matern(), 3)
 
 
-@fields
-def test_variance_is_what_the_kernels_say(field: Field) -> None:
-    """Scalar: Var f; projected and frame: per direction; Hodge: E|g|² of each part."""
-    own = facts(field, ten_points(field, 0)).variance
-    if isinstance(field, HodgeField):
-        total = sum(float(kernel.variance) for kernel in field.kernels)
-        np.testing.assert_allclose(np.trace(own, axis1=1, axis2=2), total, rtol=1e-10)
-        return
-    prior = field.priors[0] if isinstance(field, ProjectedField) else field.prior
-    variance = np.prod([float(component.kernel.variance) for component in prior.components])
-    np.testing.assert_allclose(own, np.broadcast_to(variance * np.eye(own.shape[-1]), own.shape), atol=1e-10)
+def _wrong(field: type[Field], **changed: object) -> type[Field]:
+    return type("Wrong", (field,), changed)
+
+
+BROKEN: dict[str, tuple[Callable[[], Field], str]] = {
+    "scales": (
+        lambda: _wrong(ScalarField, _scales=lambda self: 1.1 * ScalarField._scales(self))(Circle(), Matern(), 3),
+        "features times scales make the covariance",
+    ),
+    "point_variance": (
+        lambda: _wrong(ScalarField, point_variance=lambda self, x, frame: -ScalarField.point_variance(self, x, frame))(
+            Circle(), Matern(), 3
+        ),
+        "point_variance is gram at equal points",
+    ),
+    "variance": (
+        lambda: _wrong(HodgeField, variance=property(lambda self: 2.0 * HodgeField.variance.fget(self)))(
+            Circle(), Matern(), None, 3
+        ),
+        "variance is the mean square",
+    ),
+    "assemble": (
+        lambda: _wrong(ProjectedField, assemble=lambda self, x, v: jnp.concatenate([w[:, 0] for w in v], -1))(
+            Sphere(2), Matern(), 3
+        ),
+        "evaluate is the features",
+    ),
+    "variance_trace": (
+        lambda: _wrong(HodgeField, variance_trace=lambda self, x, f, r: 0.5 * HodgeField.variance_trace(self, x, f, r))(
+            Circle(), Matern(), None, 3
+        ),
+        "variance_trace is the trace",
+    ),
+    "sample": (
+        lambda: _wrong(ScalarField, sample=lambda self, *, key: lambda x: 1.1 * ScalarField.sample(self, key=key)(x))(
+            Circle(), Matern(), 3
+        ),
+        "draws have the covariance",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_field_that_breaks_a_law_is_told_in_one_line(name: str) -> None:
+    make, law = BROKEN[name]
+    with pytest.raises(AssertionError, match=rf"Wrong on .* breaks a law: {law}.*: .*\d") as error:
+        check_field(make())
+    assert "\n" not in str(error.value)
 
 
 @fields
@@ -122,89 +93,54 @@ def test_variance_is_what_the_kernels_say(field: Field) -> None:
 def test_covariance_is_invariant_under_isometries(field: Field, seed: int) -> None:
     if isinstance(field, FrameField):
         pytest.skip("a frame is not invariant")
-    if isinstance(field, ScalarField) and isinstance(field.space, Euclidean):
+    if isinstance(field.variance, jax.Array) and _lengthscale_is_a_list(field):
         pytest.skip("one lengthscale for each coordinate is not invariant under rotations")
-    turn, x = isometry(field.space, seed), ten_points(field, seed + 1)
-    turned, expected = (facts(field, z).covariance for z in (x @ turn.matrix.T + turn.shift, x))
-    if isinstance(field, TangentField):
-        expected = np.einsum("ap,npmq,bq->namb", turn.matrix, expected, turn.matrix)
+    turn, x = isometry(field.space, seed), np.asarray(points(field.space, seed + 1, 10))
+    turned, expected = (np.asarray(field.covariance(z, z)) for z in (x @ turn.matrix.T + turn.shift, x))
+    if field.bundle.tangent:
+        rows = np.concatenate([np.arange(field.space.ambient_dim)[field.space.slices[f]] for f in field.bundle.factors])
+        matrix = turn.matrix[np.ix_(rows, rows)]
+        expected = np.einsum("ap,npmq,bq->namb", matrix, expected, matrix)
     np.testing.assert_allclose(turned, expected, atol=1e-9)
 
 
-@fields
-def test_draws_are_functions_with_the_right_covariance(field: Field) -> None:
-    x = ten_points(field, 0)
-    five = jnp.asarray(x[:5])
-
-    @partial(jax.jit, compiler_options={"xla_backend_optimization_level": 1})  # it runs longer than it compiles
-    def draw_many(keys: jax.Array) -> jax.Array:
-        return jax.lax.map(lambda key: field.sample(key=key)(five).ravel(), keys, batch_size=200)
-
-    draws = np.asarray(draw_many(jax.random.split(key_of(1), NUM_DRAWS)))
-    exact = matrix(field, facts(field, x).covariance)[: draws.shape[1], : draws.shape[1]]
-    variance = np.diagonal(exact)
-    error = np.sqrt((np.outer(variance, variance) + exact**2) / NUM_DRAWS)
-    assert np.all(np.abs(draws.T @ draws / NUM_DRAWS - exact) < DEVIATIONS * error + 1e-12)
-    assert np.all(np.abs(draws.mean(axis=0)) < DEVIATIONS * np.sqrt(variance / NUM_DRAWS) + 1e-12)
+def _lengthscale_is_a_list(field: Field) -> bool:
+    kernels = getattr(getattr(field, "prior", None), "kernels", ())
+    return any(kernel.lengthscale.ndim for kernel in kernels)
 
 
 @fields
-def test_a_draw_is_one_function_of_the_right_kind(field: Field) -> None:
-    """The same wherever it is called, tangent where it should be, and the same after a tour through coordinates."""
-    x = ten_points(field, 0)
-    known = facts(field, x)
-    np.testing.assert_allclose(known.projected, known.values, atol=1e-11)
-    np.testing.assert_allclose(facts(field, x[::-1]).values[::-1], known.values, atol=1e-12)
-    flat = known.coordinates.reshape(len(x), -1)
-    back = flat if known.basis is None else np.einsum("npq,nq->np", known.basis, flat)
-    np.testing.assert_allclose(back.reshape(known.values.shape), known.values, atol=1e-11)
-
-
-@representative_fields
-def test_a_draw_is_differentiable(field: Field) -> None:
-    x = ten_points(field, 0)
-    slope = jax.jit(jax.grad(lambda x: jnp.sum(field.sample(key=key_of(0))(x))))(x)
-    assert slope.shape == x.shape
-    assert np.all(np.isfinite(slope))
-
-
-@named_fields("scalar-euclidean", "stacked-sphere", "projected-sphere", "hodge-sphere")
-def test_single_precision_stays_single(field: Field) -> None:
-    x = ten_points(field, 0).astype(np.float32)
-    assert jax.eval_shape(lambda x: field.sample(key=key_of(0))(x), x).dtype == jnp.float32
-    single = field.covariance(x, x)
-    assert single.dtype == jnp.float32
-    np.testing.assert_allclose(single, facts(field, x.astype(float)).covariance, atol=1e-5)
+def test_variance_is_what_the_kernels_say(field: Field) -> None:
+    """Scalar: Var f; projected and frame: per direction; Hodge: E|g|² of each part."""
+    x = points(field.space, 0, 10)
+    frame = field.bundle.frame(x)
+    own = np.einsum("npnq->npq", compiled(type(field).joint_gram, field, x, x, frame, frame))
+    if isinstance(field, HodgeField):
+        total = sum(np.prod([float(kernel.variance) for kernel in kernels]) for kernels in field.kernels)
+        np.testing.assert_allclose(np.trace(own, axis1=1, axis2=2), total, rtol=1e-10)
+        return
+    prior = field.priors[0] if isinstance(field, ProjectedField) else field.prior
+    variance = np.prod([float(kernel.variance) for kernel in prior.kernels])
+    np.testing.assert_allclose(own, np.broadcast_to(variance * np.eye(own.shape[-1]), own.shape), atol=1e-10)
 
 
 def test_one_part_may_be_left_out() -> None:
     """A field without divergence is that of both parts minus its gradient part."""
     kernel, other = Matern(1.5, 0.5), Matern(2.5, 0.8)
     x, y = points(Sphere(3), 0), points(Sphere(3), 1)
-    both = HodgeField(Sphere(3), divergence=kernel, curl=other, levels=2).covariance(x, y)
-    gradient, curl = HodgeField(Sphere(3), divergence=kernel, levels=2), HodgeField(Sphere(3), curl=other, levels=2)
+    both = HodgeField(Sphere(3), divergence=kernel, curl=other, num_levels=2).covariance(x, y)
+    gradient = HodgeField(Sphere(3), divergence=kernel, num_levels=2)
+    curl = HodgeField(Sphere(3), curl=other, num_levels=2)
     np.testing.assert_allclose(gradient.covariance(x, y) + curl.covariance(x, y), both, atol=1e-12)
-
-
-@named_fields(*(name for name in FIELDS if "rotations" in name))
-def test_fields_on_rotations_do_not_depend_on_the_sign_of_the_quaternion(field: Field) -> None:
-    x = ten_points(field, 0)
-    sign = -1.0 if isinstance(field, TangentField) else 1.0
-    ours, theirs = facts(field, np.concatenate([-x[:5], x[5:]])), facts(field, x)
-    left, right = (matrix(field, known.covariance) for known in (ours, theirs))
-    half = len(left) // 2
-    np.testing.assert_allclose(left[:half, half:], sign * right[:half, half:], atol=1e-12)
-    np.testing.assert_allclose(ours.features[:5], sign * theirs.features[:5], atol=1e-11)
-    np.testing.assert_allclose(ours.values[:5], sign * theirs.values[:5], atol=1e-11)
 
 
 def test_a_product_kernel_is_the_product_of_its_kernels() -> None:
     space = Product(Sphere(2), Euclidean(2))
-    sphere, flat = Matern(1.5, 0.5, 2.0), EuclideanMatern(2.5, [0.3, 1.0], 0.7)
-    field = ScalarField(space, (sphere, flat), levels=4)
+    sphere, flat = Matern(1.5, 0.5, 2.0), Matern(2.5, [0.3, 1.0], 0.7)
+    field = ScalarField(space, (sphere, flat), num_levels=4)
     x, y = points(space, 0), points(space, 1)
     (x_one, x_two), (y_one, y_two) = (np.split(np.asarray(z), [3], axis=1) for z in (x, y))
-    one = np.asarray(ScalarField(Sphere(2), sphere, levels=4).covariance(x_one, y_one))
+    one = np.asarray(ScalarField(Sphere(2), sphere, num_levels=4).covariance(x_one, y_one))
     two = np.asarray(ScalarField(Euclidean(2), flat).covariance(x_two, y_two))
     np.testing.assert_allclose(field.covariance(x, y), one * two, rtol=1e-12)
 
@@ -215,3 +151,15 @@ def test_stacked_outputs_are_independent_copies() -> None:
     x, y = points(Sphere(2), 0), points(Sphere(2), 1)
     expected = np.einsum("nm,pq->npmq", scalar.covariance(x, y), np.eye(3))
     np.testing.assert_allclose(stacked.covariance(x, y), expected, atol=1e-14)
+
+
+def test_a_tail_of_a_product_of_kernels_counts_the_highest_of_the_factors_levels() -> None:
+    """A process by hand: of levels (2, 3) the last level holds all products with the third function of the circle."""
+    kernels = Matern(1.5, 0.5, 2.0), Heat(0.4, 0.7)
+    process: Process = ScalarField(Product(Sphere(2), Circle()), kernels, (2, 3)).processes[0]
+    assert process.levels.num_levels == 3
+    assert process.levels.level.tolist() == [max(a, b) for a in (0, 1, 1, 1) for b in (0, 1, 1, 2, 2)]
+    x = points(Product(Sphere(2), Circle()), 0)
+    last = eqx.filter_jit(process.tail_variance)(jnp.ones((1, 1)), x)
+    circle = ScalarField(Circle(), kernels[1], 3).processes[0].scales()
+    np.testing.assert_allclose(last[:, 0, 0], 2.0 * 2 * float(circle[-1]) ** 2, rtol=1e-12)

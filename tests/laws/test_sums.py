@@ -1,4 +1,4 @@
-"""Sums of eigenfunctions and eigenfields, their derivatives, and sums of their squares, by short ways."""
+"""Sums of eigenfunctions and eigenfields, their derivatives, and variance traces, by short ways."""
 
 import jax
 import jax.numpy as jnp
@@ -13,14 +13,14 @@ LEVELS = {Circle(): 3, Sphere(2): 3, Sphere(3): 3, Rotations(): 2}
 
 
 def both_ways(space: Space, kind: str) -> tuple:
-    """Return a sum at points, as a function of the points and coefficients: through `combine`, and by features."""
+    """Return a sum at points, as a function of the points and coefficients: through `synthesize`, and by features."""
     if kind == "scalar":
         scalar = scalar_spectrum(space, LEVELS[space])
         shape = (scalar.num_features, 2)
-        return shape, lambda x, c: scalar.combine(scalar.features(x), x, c), lambda x, c: scalar.features(x) @ c
+        return shape, lambda x, c: scalar.synthesize(scalar.features(x), x, c), lambda x, c: scalar.features(x) @ c
     hodge = hodge_spectrum(space, LEVELS[space], hodge_parts(space))
     shape = (hodge.num_features,)
-    return shape, lambda x, c: hodge.combine(hodge.carriers(x), x, c), lambda x, c: hodge.features(x) @ c
+    return shape, lambda x, c: hodge.synthesize(hodge.basis(x), x, c), lambda x, c: hodge.features(x) @ c
 
 
 @pytest.mark.parametrize(
@@ -52,9 +52,9 @@ def test_derivatives_of_sums_are_those_of_features(space: Space, kind: str) -> N
 
 
 @pytest.mark.parametrize("space", [Sphere(2), Rotations()], ids=str)
-def test_sums_of_squares_are_those_of_features(space: Space) -> None:
+def test_variance_traces_are_those_of_features(space: Space) -> None:
     spectrum = hodge_spectrum(space, LEVELS[space], hodge_parts(space))
     x = points(space, 0, 7)
     factor = jnp.asarray(np.random.default_rng(1).normal(size=(spectrum.num_features, 5)))
-    expected = HodgeSpectrum.squares(spectrum, x, factor)
-    np.testing.assert_allclose(jax.jit(spectrum.squares)(x, factor), expected, rtol=1e-10)
+    expected = HodgeSpectrum.variance_trace(spectrum, x, factor)
+    np.testing.assert_allclose(jax.jit(spectrum.variance_trace)(x, factor), expected, rtol=1e-10)

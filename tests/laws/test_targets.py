@@ -106,8 +106,8 @@ def test_the_irregular_function_is_the_released_one() -> None:
     assert np.allclose(target(x), formula)
     assert target.minimum == pytest.approx(-0.7867247865688579, abs=1e-15)
     assert float(target([0.0, 0.0, 1.0])) == 0.0
-    decoy = np.deg2rad(125.264)
-    place = [np.sin(1.668) * np.cos(decoy), np.sin(1.668) * np.sin(decoy), np.cos(1.668)]
+    other = np.deg2rad(125.264)  # the local minimum
+    place = [np.sin(1.668) * np.cos(other), np.sin(1.668) * np.sin(other), np.cos(1.668)]
     assert float(target(place)) == pytest.approx(-0.2328, abs=1e-4)
 
 
@@ -115,8 +115,8 @@ def test_ackley_on_the_sphere_is_that_of_the_tangent_plane() -> None:
     x = points(Sphere(3), 3, BATCH)
     tail = np.asarray(x[:, 1:])
     u = np.arccos(x[:, :1]) * tail / np.linalg.norm(tail, axis=1, keepdims=True)
-    waves = np.exp(np.mean(np.cos(2.0 * np.pi * u), axis=1))
-    formula = -20.0 * np.exp(-0.2 * np.sqrt(np.mean(u**2, axis=1))) - waves + 20.0 + np.e
+    ripples = np.exp(np.mean(np.cos(2.0 * np.pi * u), axis=1))
+    formula = -20.0 * np.exp(-0.2 * np.sqrt(np.mean(u**2, axis=1))) - ripples + 20.0 + np.e
     assert np.allclose(targets.ackley(3)(x), formula)
 
 
@@ -149,7 +149,7 @@ def test_noise_is_new_at_each_evaluation_and_the_same_in_each_run() -> None:
     assert not np.array_equal(values, first(x))
     assert float(np.std(np.asarray(values - target(x)))) == pytest.approx(
         0.05, rel=0.4
-    )  # four deviations of its own law
+    )  # four of its own standard deviations
 
 
 def test_bad_input_is_named() -> None:
@@ -157,5 +157,5 @@ def test_bad_input_is_named() -> None:
         targets.ackley(2)([1.0, 1.0, 0.0])
     with pytest.raises(ValueError, match="at least two dimensions"):
         targets.rosenbrock(Circle())
-    with pytest.raises(ValueError, match="deviation of the noise"):
+    with pytest.raises(ValueError, match="standard deviation of the noise"):
         targets.ackley(2).noisy(-1.0, key=jax.random.key(0))

@@ -7,33 +7,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from rdgp.likelihoods import WrappedGaussian, log_volume_correction
+from rdgp.likelihoods import WrappedGaussian
 from rdgp.spaces import Euclidean, Product, Rotations, Space, Sphere, Torus
 from rdgp.spectra import quadrature
 
-seeds = st.integers(0, 2**20)
 SPACE = Product(Rotations(), Sphere(4))
-
-
-@given(seed=seeds)
-def test_volume_correction_is_the_determinant_of_exp(seed: int) -> None:
-    x, v = np.random.default_rng(seed).normal(size=(2, 3, SPACE.ambient_dim))
-    correction, jacobian = _corrections_and_jacobians(x, 0.5 * v)
-    singular_values = np.linalg.svd(jacobian, compute_uv=False)
-    np.testing.assert_allclose(correction, -np.sum(np.log(singular_values), axis=-1), atol=1e-9)
-
-
-@jax.jit
-def _corrections_and_jacobians(x: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return the correction, and the derivative of exp along a frame, at the shortest vectors to some points."""
-    x = SPACE.nearest(x)
-    y = SPACE.exp(x, SPACE.project(x, v))
-    v = SPACE.log(x, y)
-    step = jax.jacfwd(lambda c: SPACE.exp(x, v + SPACE.frame(x) @ c))(jnp.zeros(SPACE.dim))
-    return log_volume_correction(SPACE, x, y), step
 
 
 @pytest.mark.parametrize(

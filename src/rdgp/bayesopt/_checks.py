@@ -7,10 +7,10 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from rdgp.bayesopt._inner import has_walls
-from rdgp.bayesopt._options import AcquisitionName, FieldName, InducingName, PresetName, SurrogateName
-from rdgp.core import Numbers, check_count, check_unmasked, compiled, in_double
-from rdgp.spaces import Space
+from rdgp.bayesopt._options import AcquisitionName, FieldName, InducingName, PresetName, SurrogateName, options_of
+from rdgp.bayesopt._surrogates import can_be_deep
+from rdgp.core import Numbers, check_count, check_unmasked, in_double
+from rdgp.spaces import Space, UnitScaling
 
 _NAMES = {
     "direction": ("minimize", "maximize"),
@@ -25,6 +25,15 @@ _OPTIONAL = ("switch_at", "layers")  # counts that may be None
 _CLOSE = 1e-4  # how far off a space a point may be told, whose digits somebody rounded
 
 
+def check_space(space: Space) -> UnitScaling:
+    """Return the space in units of order one, or raise if it cannot be searched."""
+    if isinstance(space, Space) and space.bounded:
+        return space.unit_scaled()
+    wanted = "Sphere(d), Circle(), Torus(n), Rotations(), Box(lower, upper), a Product of them or another bounded space"
+    hint = "; give its coordinates bounds with Box" if isinstance(space, Space) else ""
+    raise ValueError(f"a study needs {wanted}, got {space!r}{hint}")
+
+
 def check_settings(space: Space, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings whose counts are plain integers, or raise unless each is one of its names or a proper number."""
     for name, known in _NAMES.items():
@@ -32,11 +41,12 @@ def check_settings(space: Space, settings: Mapping[str, Any]) -> dict[str, Any]:
             raise ValueError(f"{name} must be one of {', '.join(map(str, known))}, got {settings[name]!r}")
     counts = {name: least for name, least in _COUNTS.items() if settings[name] is not None or name not in _OPTIONAL}
     counted = {**settings, **{name: check_count(settings[name], name, least) for name, least in counts.items()}}
-    if settings["surrogate"] == "deep" and has_walls(space):
-        raise ValueError(f'surrogate="deep" needs a space without walls, got {space}; use surrogate="shallow"')
-    if settings["switch_at"] is not None and (named_surrogate(settings) == "shallow" or has_walls(space)):
+    deep = can_be_deep(space, options_of(counted, space.dim).field)
+    if settings["surrogate"] == "deep" and not deep:
+        raise ValueError(f'surrogate="deep" needs a space without boundary, got {space}; use surrogate="shallow"')
+    if settings["switch_at"] is not None and (named_surrogate(settings) == "shallow" or not deep):
         raise ValueError(
-            'switch_at needs a deep surrogate to change to: surrogate="auto" or "deep" on a space without walls, '
+            'switch_at needs a deep surrogate to change to: surrogate="auto" or "deep" on a space without boundary, '
             'and not preset="materngabo"; leave it out'
         )
     return counted
@@ -92,7 +102,7 @@ def check_point(space: Space, x: Numbers) -> Float[np.ndarray, "D"]:
         raise ValueError(f"a point of {space} has {space.ambient_dim} numbers, got shape {point.shape}")
     if not np.all(np.isfinite(point)):
         raise ValueError(f"a point of {space} has finite numbers, got {point.tolist()}")
-    nearest = np.asarray(compiled(type(space)._nearest, space, jax.numpy.asarray(point)), float)
+    nearest = np.asarray(space.nearest(point), float)
     if not bool(space.contains(point, _CLOSE)):
         shown = [float(f"{value:.6g}") for value in nearest]
         raise ValueError(f"{point.tolist()} is not on {space}; the nearest point is {shown}, tell that if it is meant")

@@ -5,46 +5,31 @@ import os
 import weakref
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, get_args
 
 import numpy as np
 
 import rdgp
 from rdgp.bayesopt._checks import check_noise
-from rdgp.bayesopt._trial import Trial
+from rdgp.bayesopt._trial import Origin, State, Trial
 from rdgp.core import check_count
-from rdgp.io._file import write_atomically
-from rdgp.spaces import Box, Product, Rotations, Space, Sphere, Torus
+from rdgp.io import from_json, to_json, write_atomically
+from rdgp.spaces import Space
 
-FORMAT, VERSION = "rdgp-study", 1
-_STATES, _ORIGINS = ("pending", "done", "failed"), ("initial", "global", "local", "rival", "explore", "told")
+FORMAT, VERSION = "rdgp-study", 2
 
 
 def space_to_json(space: Space) -> dict[str, Any]:
-    """Describe a space."""
-    if isinstance(space, Product):
-        return {"type": "Product", "factors": [space_to_json(factor) for factor in space.factors]}
-    if isinstance(space, Box):
-        return {"type": "Box", "lower": list(space.lower), "upper": list(space.upper)}
-    if isinstance(space, Sphere):
-        return {"type": "Sphere", "d": space.d}
-    return {"type": "Torus", "n": space.n} if isinstance(space, Torus) else {"type": "Rotations"}
+    """Describe a space by its registered tag."""
+    return to_json(space)
 
 
 def space_from_json(described: Mapping[str, Any]) -> Space:
-    """Build the space that was described."""
-    kind = described["type"]
-    if kind == "Product":
-        return Product(*(space_from_json(factor) for factor in described["factors"]))
-    if kind == "Box":
-        return Box(described["lower"], described["upper"])
-    if kind == "Sphere":
-        return Sphere(described["d"])
-    if kind == "Torus":
-        return Torus(described["n"])
-    if kind == "Rotations":
-        return Rotations()
-    raise ValueError(f"it names an unknown space, {kind!r}")
+    """Build the space that was described, or raise."""
+    space = from_json(described)
+    if not isinstance(space, Space):
+        raise ValueError(f"it names {type(space).__name__}, which is not a space")
+    return space
 
 
 def trial_to_json(trial: Trial) -> dict[str, Any]:
@@ -59,14 +44,14 @@ def trial_to_json(trial: Trial) -> dict[str, Any]:
     }
 
 
-def trial_from_json(described: Mapping[str, Any], number: int, dim: int) -> Trial:
+def trial_from_json(described: Mapping[str, Any], number: int, space: Space) -> Trial:
     """Build the trial that was described, or raise if it makes no sense."""
     x = np.asarray(described["x"], dtype=float)
     y, state, origin = described["y"], described["state"], described["origin"]
     valued = isinstance(y, int | float) and bool(np.isfinite(y))
-    if x.shape != (dim,) or not np.all(np.isfinite(x)) or described["number"] != number:
+    if x.shape != (space.ambient_dim,) or not np.all(np.isfinite(x)) or described["number"] != number:
         raise ValueError(f"trial {number} has no proper point or number")
-    if state not in _STATES or origin not in _ORIGINS or valued != (state == "done"):
+    if state not in get_args(State) or origin not in get_args(Origin) or valued != (state == "done"):
         raise ValueError(f"trial {number} has no proper state and value")
     return Trial(number, x, float(y) if valued else None, state, check_noise(described["noise_variance"]), origin)
 
@@ -112,6 +97,11 @@ def read_study(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ValueError(f"cannot load {path}: it is not a study of rdgp; pass a file written by Study.save")
     version = content.get("version")
+    if isinstance(version, int) and version < VERSION:
+        raise ValueError(
+            f"cannot load {path}: it was written in format {version}, this rdgp reads format {VERSION}; begin a new "
+            "study and tell it the trials of the file"
+        )
     if not isinstance(version, int) or version > VERSION:
         raise ValueError(
             f"cannot load {path}: it was written by a newer rdgp ({content.get('rdgp')}, format {version}; this is "
@@ -120,7 +110,7 @@ def read_study(path: Path) -> dict[str, Any]:
     return content
 
 
-class Lock:
+class FileLock:
     """A claim on a study's file, which ends with `release`, with the object or with the process."""
 
     def __init__(self, path: Path) -> None:

@@ -1,23 +1,24 @@
 """What a study can be told beyond its space, and the two presets."""
 
-from typing import Literal, NamedTuple
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
 
 SurrogateName = Literal["auto", "shallow", "deep"]
 AcquisitionName = Literal["logei", "ei", "noisy_logei", "thompson"]
 PresetName = Literal["paper", "materngabo"]
 FieldName = Literal["hodge", "projected", "frame"]
-InducingName = Literal["interdomain", "locations"]
+InducingName = Literal["interdomain", "points"]
 
 
 class Options(NamedTuple):
     """Numbers and names of a way to optimise; equal options share compilations."""
 
-    levels: int = 64  # of kernels on spheres: converged for lengthscales down to a tenth
+    num_levels: int = 64  # of kernels on circles, others up to the same frequency: converged down to a tenth
     nu: float = 2.5
     lengthscale: float = 0.5  # median of its prior
     standardize: bool = True  # and weakly informative priors; else the priors of the presets
-    bend: bool = True
-    local: bool = True  # points from a region of trust, and far from all others, between those of the acquisition
+    log_warp: bool = True  # of bad values
+    local: bool = True  # points from trust regions, and far from all others, between those of the acquisition
     random: int = 512
     around: int = 256
     restarts: int = 24
@@ -33,15 +34,21 @@ class Options(NamedTuple):
 _PAPER_LAYERS: dict[int, tuple[int, FieldName]] = {2: (2, "frame")}
 
 
-def preset_options(preset: PresetName | None, dim: int) -> Options:
+def options_of(settings: Mapping[str, Any], dim: int) -> Options:
+    """Return the options of a study on a space of some dimension: those of its preset, and what else was chosen."""
+    chosen = {name: settings[name] for name in ("field", "inducing", "layers") if settings[name] is not None}
+    return _preset_options(settings["preset"], dim)._replace(**chosen)
+
+
+def _preset_options(preset: PresetName | None, dim: int) -> Options:
     """Return the options of a preset: of Jaquier et al., or the paper's, which has deep surrogates too."""
     if preset is None:
         return Options()
     plain = Options(
-        levels=10,
+        num_levels=10,
         lengthscale=1.0,
         standardize=False,
-        bend=False,
+        log_warp=False,
         local=False,
         random=100,
         around=0,
@@ -50,4 +57,4 @@ def preset_options(preset: PresetName | None, dim: int) -> Options:
     if preset == "materngabo":
         return plain
     layers, field = _PAPER_LAYERS.get(dim, (3, "projected"))
-    return plain._replace(layers=layers, field=field, inducing="locations", steps=500)
+    return plain._replace(layers=layers, field=field, inducing="points", steps=500)

@@ -1,4 +1,4 @@
-"""Regions of trust, one for each valley of the data: they grow with success, shrink with failure, and move downhill."""
+"""Trust regions, one for each basin of the data: they grow with success, shrink with failure, and move downhill."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,13 +7,12 @@ import jax
 import numpy as np
 from jaxtyping import Float, Int
 
-from rdgp.bayesopt._inner import chords
 from rdgp.bayesopt._trial import Origin
 from rdgp.spaces import Space
 
 _LARGEST, _SMALLEST = 0.5, 1e-6
-_RIVAL = 0.25  # radius with which a region other than that of the best point begins
-_SETTLED = 0.02  # a rival so small has found its optimum
+_COMPETING = 0.25  # radius with which a region other than that of the best point begins
+_SETTLED = 0.02  # a competing region so small has found its optimum
 _APART = 0.3  # distance of a new region's center from all others
 _SAME = 0.15  # a better point so near to a center takes its place
 _MOST = 6
@@ -46,11 +45,11 @@ def follow(space: Space, steps: Sequence[Step], *, noisy: bool = False) -> list[
     With noise, which makes steps fail however small the region is, one that has shrunk sixteenfold begins anew.
     """
     x, values = np.stack([step.x for step in steps]), np.array([step.value for step in steps])
-    apart = np.stack([chords(space, x, point) for point in x])
+    apart = np.stack([chordal_distance(space, x, point) for point in x])
     neighbors = _Neighbors(values, 2 * space.dim)
     regions = [Region(0, _LARGEST)]
     for i, step in enumerate(steps):
-        if i and step.origin in ("local", "rival"):
+        if i and step.origin in ("local", "competing"):
             regions = _after_step(space, regions, i, values, apart, incumbent=step.origin == "local")
             regions = [_anew(space, region) for region in regions] if noisy else regions
         regions = [_moved(region, i, values, apart) for region in regions]
@@ -58,6 +57,12 @@ def follow(space: Space, steps: Sequence[Step], *, noisy: bool = False) -> list[
         best = int(np.argmin(values[: i + 1]))
         regions = _distinct(regions, best, neighbors.minima(), values, apart)
     return regions
+
+
+def chordal_distance(space: Space, rows: Float[np.ndarray, "R D"], x: Float[np.ndarray, "D"]) -> Float[np.ndarray, "R"]:
+    """Return the straight distance of points to the nearest of the ambient vectors that stand for one point."""
+    squares = [np.square(rows - image).sum(axis=1) for image in space.identifications @ x]
+    return np.sqrt(np.min(squares, axis=0))
 
 
 class _Neighbors:
@@ -107,7 +112,7 @@ def _after_step(
 
 def _anew(space: Space, region: Region) -> Region:
     """Return a region with its first radius if it has shrunk sixteenfold since its last success."""
-    return Region(region.best, _RIVAL) if region.failures >= 4 * (space.dim + 1) else region
+    return Region(region.best, _COMPETING) if region.failures >= 4 * (space.dim + 1) else region
 
 
 def _moved(region: Region, i: int, values: Float[np.ndarray, "n"], apart: Float[np.ndarray, "n n"]) -> Region:
@@ -130,7 +135,7 @@ def _distinct(
         regions = [Region(best, _LARGEST), *regions]
     for i in minima:
         if all(apart[i, region.best] >= _APART for region in regions):
-            regions = [*regions, Region(int(i), _RIVAL)]
+            regions = [*regions, Region(int(i), _COMPETING)]
     kept: list[Region] = []
     for region in sorted(regions, key=lambda region: float(values[region.best])):
         if all(apart[region.best, other.best] >= _SAME for other in kept):

@@ -1,7 +1,6 @@
 """Where the acquisition is largest: many searches on the space at once."""
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -9,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from rdgp.bayesopt._acquisition import log_expected_improvement
-from rdgp.bayesopt._draw import draw_posterior
-from rdgp.bayesopt._posterior import Observed, Posterior
-from rdgp.core import compiled, safe_norm
+from rdgp.bayesopt._acquisition import Feasibility, log_expected_improvement
+from rdgp.bayesopt._mixture import Mixture
+from rdgp.core import compiled
+from rdgp.models import DeepGP
 from rdgp.optimize import Minima, minimize_on_space
 from rdgp.spaces import Space
 
@@ -20,36 +19,20 @@ Sizes = tuple[int, int, int, int]  # candidates anywhere and around the incumben
 _SCALES = (-3.0, 0.0)  # of distances to the incumbent, powers of ten
 
 
-class Votes(NamedTuple):
-    """Points whose evaluation succeeded or failed, padded, and the reach of their votes."""
-
-    x: Float[Array, "V D"]
-    succeeded: Bool[Array, "V"]
-    failed: Bool[Array, "V"]
-    reach: Float[Array, ""]
-
-
-def log_success(space: Space, x: Float[Array, "R D"], votes: Votes) -> Float[Array, "R"]:
-    """Return the log probability that an evaluation succeeds: votes of the points around, and one vote for success."""
-    apart = jax.vmap(lambda point: space._distance(jnp.broadcast_to(point, votes.x.shape), votes.x))(x)
-    weight = jnp.exp(-0.5 * jnp.square(apart / votes.reach))
-    yes = jnp.sum(jnp.where(votes.succeeded, weight, 0.0), axis=1)
-    no = jnp.sum(jnp.where(votes.failed, weight, 0.0), axis=1)
-    return jnp.log1p(yes) - jnp.log1p(yes + no)
-
-
-def log_acquisition(x: Float[Array, "R D"], space: Space, posterior: Posterior, votes: Votes) -> Float[Array, "R"]:
+def log_acquisition(
+    x: Float[Array, "R D"], space: Space, mixture: Mixture, feasibility: Feasibility
+) -> Float[Array, "R"]:
     """Return the log of expected improvement times the probability of success."""
-    improvement = log_expected_improvement(*posterior.mixture(x), posterior.best.reshape(-1, 1))
-    return improvement + log_success(space, x, votes)
+    improvement = log_expected_improvement(*mixture.moments(x), mixture.best.reshape(-1, 1))
+    return improvement + feasibility.log_probability(space, x)
 
 
 @eqx.filter_jit
 def search(
     space: Space,
     plain: Bool[Array, ""],
-    posterior: Posterior,
-    votes: Votes,
+    mixture: Mixture,
+    feasibility: Feasibility,
     candidates: Float[Array, "C D"],
     sizes: Sizes,
 ) -> Minima:
@@ -59,8 +42,26 @@ def search(
     """
 
     def cost(x: Float[Array, "R D"]) -> Float[Array, "R"]:
-        value = log_acquisition(x, space, posterior, votes)
+        value = log_acquisition(x, space, mixture, feasibility)
         return -jnp.where(plain, jnp.exp(value), value)
+
+    return _search(space, cost, candidates, sizes)
+
+
+@eqx.filter_jit
+def search_draw(
+    space: Space,
+    model: DeepGP,
+    feasibility: Feasibility,
+    candidates: Float[Array, "C D"],
+    key: PRNGKeyArray,
+    sizes: Sizes,
+) -> Minima:
+    """Return where one function drawn from a model that carries its data is small; failures raise it."""
+    draw = model.draw(key=key)
+
+    def cost(x: Float[Array, "R D"]) -> Float[Array, "R"]:
+        return draw(x) - feasibility.log_probability(space, x)
 
     return _search(space, cost, candidates, sizes)
 
@@ -106,25 +107,7 @@ def _around(
     length: Float[Array, "n 1"],
 ) -> Float[Array, "c D"]:
     here = jnp.broadcast_to(incumbent, normal.shape)
-    direction = space._project(here, normal)
-    unit = direction / jnp.maximum(safe_norm(direction), 1e-12)[:, None]
-    return jnp.concatenate([anywhere, space._exp(here, length * unit)])
-
-
-@eqx.filter_jit
-def search_draw(
-    space: Space,
-    posterior: Posterior,
-    observed: Observed,
-    votes: Votes,
-    candidates: Float[Array, "C D"],
-    key: PRNGKeyArray,
-    sizes: Sizes,
-) -> Minima:
-    """Return where one function drawn from the posterior is small; failures raise it."""
-    draw = draw_posterior(posterior, observed, key)
-
-    def cost(x: Float[Array, "R D"]) -> Float[Array, "R"]:
-        return draw(x) - log_success(space, x, votes)
-
-    return _search(space, cost, candidates, sizes)
+    direction = space.project(here, normal)
+    size = jnp.sqrt(space.inner(here, direction, direction))
+    unit = direction / jnp.maximum(size, 1e-12)[:, None]
+    return jnp.concatenate([anywhere, space.exp(here, length * unit)])

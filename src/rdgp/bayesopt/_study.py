@@ -9,19 +9,20 @@ from typing import Any, Literal, overload
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from rdgp.bayesopt._checks import (
     check_noise,
     check_point,
     check_settings,
+    check_space,
     check_stored_settings,
     check_value,
     named_surrogate,
 )
 from rdgp.bayesopt._engine import Engine, Fit, Memory, acquisition_at
 from rdgp.bayesopt._file import (
-    Lock,
+    FileLock,
     check_new,
     fits_from_json,
     read_study,
@@ -31,13 +32,13 @@ from rdgp.bayesopt._file import (
     trial_to_json,
     write_study,
 )
-from rdgp.bayesopt._inner import has_walls, inner_space
-from rdgp.bayesopt._options import AcquisitionName, FieldName, InducingName, PresetName, SurrogateName, preset_options
-from rdgp.bayesopt._posterior import Posterior
+from rdgp.bayesopt._mixture import Mixture
+from rdgp.bayesopt._options import AcquisitionName, FieldName, InducingName, PresetName, SurrogateName, options_of
+from rdgp.bayesopt._schedule import Schedule
+from rdgp.bayesopt._surrogates import can_be_deep
 from rdgp.bayesopt._trial import Trial
-from rdgp.bayesopt._turns import Turns
 from rdgp.core import Numbers, check_count, compiled, in_double, require
-from rdgp.fields import check_points
+from rdgp.fields import NumberFrame, check_points
 from rdgp.models import Prediction
 from rdgp.spaces import Space
 
@@ -83,32 +84,30 @@ class Study:
             "inducing": inducing,
             "layers": layers,
         }
-        self._inner = inner_space(space)
+        self._unit = check_space(space)
         self._settings = settings = check_settings(space, settings)
         self.space, self.direction = space, direction
-        options = preset_options(preset, space.dim)
-        chosen = {name: settings[name] for name in ("field", "inducing", "layers")}
-        options = options._replace(**{name: value for name, value in chosen.items() if value is not None})
+        options = options_of(settings, space.dim)
         self.surrogate = named_surrogate(settings)
         self.switch_at: int | None = settings["switch_at"]
-        if preset == "paper" and surrogate == "auto" and self.switch_at is None and not has_walls(space):
+        if preset == "paper" and surrogate == "auto" and self.switch_at is None and can_be_deep(space, options.field):
             self.switch_at = _PAPER_SWITCH
         default: AcquisitionName = "logei" if preset is None else "ei"
         self.acquisition: AcquisitionName = default if acquisition is None else acquisition
         sign = 1.0 if direction == "minimize" else -1.0
         with jax.enable_x64(True):
-            self._engine = Engine(self._inner.space, options, self.acquisition, sign)
-        self._turns = Turns(self._inner, self._engine, self.surrogate, self.switch_at, settings["num_initial"])
+            self._engine = Engine(self._unit.space, options, self.acquisition, sign)
+        self._schedule = Schedule(self._unit, self._engine, self.surrogate, self.switch_at, settings["num_initial"])
         self._trials: list[Trial] = []
         self._memory = Memory()
         self._path: Path | None = None
-        self._lock: Lock | None = None
+        self._lock: FileLock | None = None
         if path is not None:
             self._open(Path(path))
 
     def _open(self, path: Path) -> None:
         check_new(path)
-        lock = Lock(path)
+        lock = FileLock(path)
         try:
             check_new(path)  # somebody may have made it since
         except ValueError:
@@ -134,8 +133,8 @@ class Study:
         count = 1 if n is None else check_count(n, "n")
         trials, memory = list(self._trials), self._memory.copy()
         for number in range(len(trials), len(trials) + count):
-            point, origin = self._turns.next_point(trials, memory, self._key(number))
-            x = np.asarray(self.space.nearest(self._inner.outward(point)), float)
+            point, origin = self._schedule.next_point(trials, memory, self._key(number))
+            x = np.asarray(self.space.nearest(self._unit.from_unit(point)), float)
             trials.append(Trial(number, x, origin=origin))
         self._adopt(trials, memory)
         return trials[-1] if n is None else trials[-count:]
@@ -241,22 +240,26 @@ class Study:
 
     @in_double
     def predict(self, x: Numbers) -> Prediction:
-        """Return the surrogate's law of the function at points, in units of y."""
-        points = check_points(self.space, x)
+        """Return the surrogate's predictive distribution of the function at points, in units of y."""
+        points = self._unit_points(x)
         fit = self._fit()
-        posterior = self._engine.posterior(fit, self._key(len(self._trials)))
-        inner = jnp.asarray(self._inner.inward(np.asarray(points, float)), float)
-        moments = [np.asarray(part, float) for part in compiled(Posterior.mixture, posterior, inner)]
+        mixture = self._engine.mixture(fit, self._key(len(self._trials)))
+        moments = [np.asarray(part, float) for part in compiled(Mixture.moments, mixture, points)]
         mean, variance = fit.scaling.moments(*moments)
-        return Prediction(jnp.asarray(mean)[..., None], jnp.asarray(variance)[..., None, None], None, None, True)
+        means, covariances = jnp.asarray(mean)[..., None], jnp.asarray(variance)[..., None, None]
+        return Prediction(means, covariances, None, NumberFrame(()))
 
     @in_double
     def acquisition_at(self, x: Numbers) -> Float[np.ndarray, "N"]:
         """Return the log of expected improvement (times the probability of success) at points, up to a constant."""
-        points = self._inner.inward(np.asarray(check_points(self.space, x), float))
-        posterior = self._engine.posterior(self._fit(), self._key(len(self._trials)))
-        votes = self._engine.votes(self._turns.data(self._trials))
-        return np.asarray(acquisition_at(self._inner.space, posterior, votes, jnp.asarray(points, float)))
+        points = self._unit_points(x)
+        mixture = self._engine.mixture(self._fit(), self._key(len(self._trials)))
+        feasibility = self._engine.feasibility(self._schedule.observations(self._trials))
+        return np.asarray(acquisition_at(self._unit.space, mixture, feasibility, points))
+
+    def _unit_points(self, x: Numbers) -> Float[Array, "N D"]:
+        points = np.asarray(check_points(self.space, x), float)
+        return jnp.asarray(self._unit.to_unit(points), float)
 
     def save(self, path: str | Path) -> None:
         """Write a copy of the study to a file."""
@@ -267,13 +270,13 @@ class Study:
         """Return the study of a file, which it goes on writing unless it is `read_only`."""
         path = Path(path)
         read_study(path)  # what is wrong with the file comes before who holds it
-        lock = None if read_only else Lock(path)
+        lock = None if read_only else FileLock(path)
         content = read_study(path)
         try:
             space = space_from_json(content["space"])
             study = cls(space, **check_stored_settings(space, content["settings"]))
             rows = enumerate(content["trials"])
-            study._trials = [trial_from_json(row, i, space.ambient_dim) for i, row in rows]
+            study._trials = [trial_from_json(row, i, space) for i, row in rows]
             study._memory = Memory(fits_from_json(content["fits"]))
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             if lock is not None:
@@ -310,5 +313,5 @@ class Study:
         """Return the surrogate given all data, without leaving a trace in what later fits start from."""
         self._done()
         memory, key = self._memory.copy(), self._key(len(self._trials))
-        deep = self._turns.is_deep(self._trials, memory, key)
-        return self._engine.fit(self._turns.data(self._trials), memory, key, deep=deep, whole=True)
+        deep = self._schedule.is_deep(self._trials, memory, key)
+        return self._engine.fit(self._schedule.observations(self._trials), memory, key, deep=deep, whole=True)

@@ -31,6 +31,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         if error.name not in ("typer", "rich"):
             raise
-        print(f"rdgp: the shell needs {error.name}; run: pip install 'rdgp[cli]'", file=sys.stderr)
+        print(f"rdgp: the command line needs {error.name}; run: pip install 'rdgp[cli]'", file=sys.stderr)
         return 2
     return run(sys.argv[1:] if arguments is None else list(arguments))

@@ -17,7 +17,7 @@ from rdgp.cli._training import fit
 _PLAIN = {"add_completion": False, "no_args_is_help": True, "pretty_exceptions_enable": False}
 
 app = typer.Typer(
-    help="Fields on the globe with honest error bars, from files to maps.",
+    help="Fields on the globe with calibrated error bars, from files to maps.",
     epilog="Example: rdgp demo",
     **_PLAIN,  # type: ignore[arg-type]
 )
@@ -30,7 +30,7 @@ study = typer.Typer(
 
 _EXAMPLES: dict[Callable[..., Any], str] = {
     demo: "rdgp demo --output demo-output",
-    fit: "rdgp fit winds.nc --variables u,v --level 850 --time 2010-07 -o model.rdgp",
+    fit: "rdgp fit winds.nc --variables u,v --pressure-level 850 --time 2010-07 -o model.rdgp",
     predict: "rdgp predict model.rdgp --grid 2deg --quantiles 0.05,0.95 -o map.nc",
     evaluate: "rdgp evaluate model.rdgp test.nc",
     plot: "rdgp plot map.nc --globe --view 40,-30 -o globe.png",
@@ -39,7 +39,7 @@ _EXAMPLES: dict[Callable[..., Any], str] = {
 }
 _DATA_EXAMPLES: dict[Callable[..., Any], str] = {
     sample: "rdgp data sample --month 7 -o wind.nc",
-    era5: "rdgp data era5 --year 2010 --levels 500,850,1000 -o era5.nc",
+    era5: "rdgp data era5 --year 2010 --pressure-levels 500,850,1000 -o era5.nc",
     uci: "rdgp data uci yacht -o yacht.csv",
 }
 _STUDY_EXAMPLES: dict[Callable[..., Any], str] = {

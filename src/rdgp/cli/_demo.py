@@ -25,15 +25,15 @@ class Plan(NamedTuple):
 
     layers: dict[str, int]
     steps: int | None = None
-    levels: int | None = None
-    output_levels: int | None = None
+    num_levels: int | None = None
+    num_output_levels: int | None = None
     train: int | None = None  # observations used, of 1368
     num_test: int = 5000  # of which 4224 cells are left
     thinning: int = 1  # of the grid that is drawn
 
 
 FULL = Plan({"shallow": 1, "deep": 3}, thinning=2)
-QUICK = Plan({"shallow": 1, "deep": 3}, steps=10, levels=2, output_levels=6, train=60, num_test=200, thinning=6)
+QUICK = Plan({"shallow": 1, "deep": 3}, steps=10, num_levels=2, num_output_levels=6, train=60, num_test=200, thinning=6)
 
 
 def demo(
@@ -120,8 +120,8 @@ def _train(split: "rdgp.datasets.TrackSplit", plan: Plan, layers: int, seed: int
         split.train,
         layers=layers,
         steps=plan.steps,
-        levels=plan.levels,
-        output_levels=plan.output_levels,
+        num_levels=plan.num_levels,
+        num_output_levels=plan.num_output_levels,
         batch_size=None,
         recipe="quick",
         seed=seed,

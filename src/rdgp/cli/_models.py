@@ -25,8 +25,7 @@ def about(path: Path) -> Iterator[None]:
 
 def read_places(path: Path) -> "xarray.Dataset":
     """Return a dataset whose places are latitudes and longitudes in degrees, named lat and lon."""
-    from rdgp.datasets import coordinate_names, read_dataset
-    from rdgp.datasets._coordinates import positions
+    from rdgp.datasets import coordinate_names, positions, read_dataset
 
     dataset = read_dataset(path)
     with about(path):
@@ -63,7 +62,7 @@ def read_model(path: Path) -> "rdgp.estimators.DeepRegressor":
     if isinstance(estimator, SphereRegressor) and estimator.coordinates != "latlon":
         raise ValueError(
             f"{path} is a model on {estimator.model_.space} of {estimator.coordinates} coordinates; "
-            "the shell needs one of latitude and longitude, as rdgp fit writes"
+            "the command line needs one of latitude and longitude, as rdgp fit writes"
         )
     return estimator
 
@@ -80,17 +79,18 @@ def read_test(
     path: Path,
     estimator: "rdgp.estimators.DeepRegressor",
     variables: tuple[str, ...],
-    level: str | None,
+    noise_std: tuple[str, ...],
+    pressure_level: str | None,
     when: str | int | None,
 ) -> "rdgp.datasets.Observations":
-    """Return held-out observations of what a model predicts."""
+    """Return held-out observations of what a model predicts, with their known errors if `noise_std` names them."""
     from rdgp.datasets import read_observations
 
     fitted = estimator.fitted_
     names = variables or fitted.names
     if len(names) != len(fitted.names):
         raise ValueError(f"the model predicts {', '.join(fitted.names)}, got --variables {','.join(names)}")
-    found = read_observations(path, names, level=level, time=when)
+    found = read_observations(path, names, noise_std=noise_std or None, pressure_level=pressure_level, time=when)
     for name, here, there in zip(names, found.units, fitted.units, strict=True):
         if here and there and _bare(here) != _bare(there):
             warnings.warn(f"{name} is in {here} in {path}, in {there} in the model; convert one of them", stacklevel=2)

@@ -9,8 +9,18 @@ Output = Annotated[Path, typer.Option("--output", "-o", help="File to write.", s
 Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
-Level = Annotated[str | None, typer.Option("--level", help="Level by value: 850, '850 hPa', '85000 Pa'.")]
+PressureLevel = Annotated[
+    str | None, typer.Option("--pressure-level", help="Pressure level by value: 850, '850 hPa', '85000 Pa'.")
+]
 Time = Annotated[str | None, typer.Option("--time", help="Time by value: 2010-07, or a month 1..12.")]
+NoiseStd = Annotated[
+    str,
+    typer.Option(
+        "--noise-std",
+        metavar="NAMES",
+        help="Variables of known standard deviations, one for each of --variables, as u_err,v_err.",
+    ),
+]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of all random numbers.")]
 Model = Annotated[Path, typer.Argument(help="Model file that rdgp fit wrote.", show_default=False)]
 

@@ -6,7 +6,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rdgp.cli._models import latlon, observed, read_model, read_places, read_test
-from rdgp.cli._options import Debug, Force, Json, Level, Model, Output, Time, as_names, as_numbers, as_time
+from rdgp.cli._options import (
+    Debug,
+    Force,
+    Json,
+    Model,
+    NoiseStd,
+    Output,
+    PressureLevel,
+    Time,
+    as_names,
+    as_numbers,
+    as_time,
+)
 from rdgp.cli._output import OutputFile, check_output, tell
 
 if TYPE_CHECKING:
@@ -16,7 +28,7 @@ if TYPE_CHECKING:
     import rdgp.plotting
 
 PICTURES = (".png", ".pdf", ".svg", ".jpg")
-_SPREAD = 1000  # points that show what layers do to the sphere
+_POINTS = 1000  # points that show what layers do to the sphere
 
 
 def plot(
@@ -28,7 +40,7 @@ def plot(
     color: Annotated[str | None, typer.Option(help="Variable, speed or difference (with --truth).")] = None,
     truth: Annotated[Path | None, typer.Option(help="File of the true field on the same grid.")] = None,
     observations: Annotated[Path | None, typer.Option(help="File whose places are drawn as dots.")] = None,
-    level: Level = None,
+    pressure_level: PressureLevel = None,
     time: Time = None,
     title: Annotated[str | None, typer.Option(help="Title of the picture.")] = None,
     force: Force = False,
@@ -41,9 +53,9 @@ def plot(
     if where and (len(where) != 2 or not globe):
         raise ValueError(f"--view must be latitude,longitude and needs --globe, got {view!r}")
     options: dict[str, Any] = {"color": color, "title": title}
-    shown = _one_map(prediction, level, as_time(time))
+    shown = _one_map(prediction, pressure_level, as_time(time))
     if truth is not None:
-        options["truth"] = _one_map(truth, level, as_time(time))
+        options["truth"] = _one_map(truth, pressure_level, as_time(time))
     if observations is not None:
         options["observations"] = latlon(read_places(observations))
     from rdgp.plotting import draw_globe, draw_map
@@ -53,14 +65,15 @@ def plot(
     tell(str(output), {"output": output}, as_json)
 
 
-def _one_map(path: Path, level: str | None, when: str | int | None) -> Any:
-    """Return the fields of a file at one level and time."""
+def _one_map(path: Path, pressure_level: str | None, when: str | int | None) -> Any:
+    """Return the fields of a file at one pressure level and time."""
     from rdgp.cli._models import about
     from rdgp.datasets import select
 
     dataset = read_places(path)
     with about(path):
-        return dataset if level is None and when is None else select(dataset, level=level, time=when).squeeze()
+        chosen = pressure_level is not None or when is not None
+        return select(dataset, pressure_level=pressure_level, time=when).squeeze() if chosen else dataset
 
 
 def save_figure(figure: Any, output: OutputFile) -> None:
@@ -79,7 +92,8 @@ def report(
     compare: Annotated[list[Path] | None, typer.Option(help="Another model file, to compare with.")] = None,
     grid: Annotated[str, typer.Option(help="Spacing of the grid that is shown.")] = "2deg",
     variables: Annotated[str, typer.Option(help="Names in the test file, if not those of training.")] = "",
-    level: Level = None,
+    noise_std: NoiseStd = "",
+    pressure_level: PressureLevel = None,
     time: Time = None,
     title: Annotated[str, typer.Option(help="Title of the page.", show_default="by the variables")] = "",
     force: Force = False,
@@ -92,7 +106,8 @@ def report(
     alike = len({path.stem for path in paths}) < len(paths)
     models = {str(path) if alike else path.stem: read_model(path) for path in paths}
     chosen = next(iter(models.values()))
-    found = None if test is None else read_test(test, chosen, as_names(variables), level, as_time(time))
+    names, errors = as_names(variables), as_names(noise_std)
+    found = None if test is None else read_test(test, chosen, names, errors, pressure_level, as_time(time))
     from rdgp import geo
     from rdgp.plotting import write_report
 
@@ -151,12 +166,9 @@ def layer_points(estimator: "rdgp.estimators.DeepRegressor") -> list["numpy.ndar
 
     from rdgp.datasets import fibonacci_sphere
 
-    model = estimator.model_
     with estimator.precision():
-        points = [jnp.asarray(fibonacci_sphere(_SPREAD), jax.tree.leaves(model.hidden)[0].dtype)]
-        for draw in model.hidden_draws(jax.random.key(estimator.fitted_.seed)):
-            points.append(model.space.exp(points[-1], draw(points[-1])))
-    return [np.asarray(layer, np.float64) for layer in points]
+        states = estimator.model_.states(jax.random.key(estimator.fitted_.seed), jnp.asarray(fibonacci_sphere(_POINTS)))
+        return [np.asarray(state.x, np.float64) for state in states]
 
 
 def _settings(estimator: "rdgp.estimators.DeepRegressor") -> dict[str, Any]:
@@ -166,6 +178,6 @@ def _settings(estimator: "rdgp.estimators.DeepRegressor") -> dict[str, Any]:
         "observations": f"{len(fitted.inputs):,}",
         "steps": len(fitted.history),
         "training": f"{fitted.seconds:.0f} s, {fitted.status}",
-        "noise": f"{float(estimator.noise_std_[0]):.3g} {fitted.units[0]}",
+        "learned noise": f"{float(estimator.noise_std_[0]):.3g} {fitted.units[0]}",
         "scores in units of": f"{float(estimator.scale_[0]):.4g} {fitted.units[0]}",
     }

@@ -6,7 +6,20 @@ from typing import Annotated
 import typer
 
 from rdgp.cli._models import observed, read_model, read_places, read_test
-from rdgp.cli._options import Debug, Force, Json, Level, Model, Output, Seed, Time, as_names, as_numbers, as_time
+from rdgp.cli._options import (
+    Debug,
+    Force,
+    Json,
+    Model,
+    NoiseStd,
+    Output,
+    PressureLevel,
+    Seed,
+    Time,
+    as_names,
+    as_numbers,
+    as_time,
+)
 from rdgp.cli._output import check_output, print_table, tell, write_dataset
 
 
@@ -47,14 +60,15 @@ def evaluate(
     test: Annotated[Path, typer.Argument(help="File of held-out observations.", show_default=False)],
     *,
     variables: Annotated[str, typer.Option(help="Names in the file, if not those of training.")] = "",
-    level: Level = None,
+    noise_std: NoiseStd = "",
+    pressure_level: PressureLevel = None,
     time: Time = None,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Score a model on held-out observations: NLPD, MSE, CRPS, energy score, coverage of 90 % intervals."""
     estimator = read_model(model)
-    found = read_test(test, estimator, as_names(variables), level, as_time(time))
+    found = read_test(test, estimator, as_names(variables), as_names(noise_std), pressure_level, as_time(time))
     from rdgp.cli._scores import score
 
     estimator.progress = True

@@ -1,4 +1,4 @@
-"""What the shell sets for its own process before JAX is imported; the library itself sets nothing."""
+"""What the command line sets for its own process before JAX is imported; the library itself sets nothing."""
 
 import ctypes
 import hashlib
@@ -14,7 +14,7 @@ _DEADLOCK = "--xla_cpu_enable_concurrency_optimized_scheduler=false"
 
 
 def prepare_process() -> None:
-    """Keep freed memory and compiled programs, and choose flags of XLA, unless JAX is there already."""
+    """Keep freed memory and compiled functions, and choose flags of XLA, unless JAX is there already."""
     if "jax" not in sys.modules:
         _keep_memory()
         _calm_blas()
@@ -55,7 +55,7 @@ def _keep_compilations() -> None:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
     folder = cache / "rdgp" / f"compiled-{_processor()}"
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(folder))
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # XLA complains of every program that comes from the cache
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # XLA complains of every function that comes from the cache
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
 
 

@@ -13,7 +13,7 @@ FAILED, WRONG, INTERRUPTED = 1, 2, 130
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the shell with arguments and return its exit code."""
+    """Run the command line with arguments and return its exit code."""
     prepare_process()
     try:
         with warnings.catch_warnings():
@@ -50,7 +50,7 @@ def _explain(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     if isinstance(error, MemoryError):
-        return f"not enough memory; take fewer points, levels or samples ({error or 'no details'})"
+        return f"not enough memory; take fewer points, eigenvalues or samples ({error or 'no details'})"
     if _is_expected(error):
         return str(error)
     return f"unexpected {type(error).__name__}: {error}; run again with --debug and report what it prints"

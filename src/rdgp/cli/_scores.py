@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     import rdgp.models
     import rdgp.plotting
 
-COVERAGE_LEVEL = 0.9
+COVERAGE_PROBABILITY = 0.9
 _BLOCK = 4096  # points whose energy score is estimated at once
 
 
@@ -24,7 +24,7 @@ class Scores(NamedTuple):
 
 
 def score(estimator: "rdgp.estimators.DeepRegressor", test: "rdgp.datasets.Observations") -> Scores:
-    """Compare the predictive law with observations."""
+    """Compare the predictive distribution with observations, whose own known noise adds to that of the model."""
     import jax
     import numpy as np
 
@@ -33,18 +33,19 @@ def score(estimator: "rdgp.estimators.DeepRegressor", test: "rdgp.datasets.Obser
 
     scaled = (test.values - estimator.offset_) / estimator.scale_
     values = scaled if estimator.fitted_.targets.ndim == 2 else scaled[:, 0]
-    levels = np.linspace(0.05, 0.95, 19)
+    nominal = np.linspace(0.05, 0.95, 19)
+    known = None if test.noise_std is None else test.noise_std**2
     with estimator.precision():
-        law = estimator.predict_law(test.latlon, scaled=True)
+        prediction = estimator.predict_distribution(test.latlon, scaled=True, noise_variance=known)
         relative = {
-            "nlpd": metrics.nlpd(law, values),
-            "mse": metrics.mse(law, values),
-            "crps": float(np.mean(metrics.crps(law, values))),
-            "energy_score": _energy_score(law, values, jax.random.key(0)),
-            "coverage": float(np.mean(metrics.coverage(law, values, COVERAGE_LEVEL))),
+            "nlpd": metrics.nlpd(prediction, values),
+            "mse": metrics.mse(prediction, values),
+            "crps": float(np.mean(metrics.crps(prediction, values))),
+            "energy_score": _energy_score(prediction.observed, values, jax.random.key(0)),
+            "coverage": float(np.mean(metrics.coverage(prediction, values, COVERAGE_PROBABILITY))),
         }
-        shares = np.asarray(metrics.calibration_curve(law, values, levels)).reshape(levels.size, -1).mean(axis=-1)
-        curve = Calibration(levels, shares, np.asarray(metrics.pit(law, values)).ravel())
+        shares = np.asarray(metrics.calibration_curve(prediction, values, nominal)).reshape(nominal.size, -1)
+        curve = Calibration(nominal, shares.mean(axis=-1), np.asarray(metrics.pit(prediction, values)).ravel())
     return Scores(relative, _in_units_of_data(relative, estimator), curve)
 
 
@@ -62,8 +63,8 @@ def _in_units_of_data(relative: dict[str, float], estimator: "rdgp.estimators.De
     }
 
 
-def _energy_score(law: "rdgp.models.Prediction", values: Any, key: Any) -> float:
-    """Return the energy score, a block of points at a time because its samples are large."""
+def _energy_score(observed: "rdgp.models.Prediction", values: Any, key: Any) -> float:
+    """Return the energy score of a distribution of observations, in blocks of points because its samples are large."""
     from dataclasses import replace
 
     import jax
@@ -73,7 +74,7 @@ def _energy_score(law: "rdgp.models.Prediction", values: Any, key: Any) -> float
     total, count = 0.0, len(values)
     for start in range(0, count, _BLOCK):
         part = slice(start, start + _BLOCK)
-        block = replace(law, means=law.means[:, part], covariances=law.covariances[:, part])
+        block = replace(observed, means=observed.means[:, part], covariances=observed.covariances[:, part])
         size = len(values[part])
         total += size * metrics.energy_score(block, values[part], key=jax.random.fold_in(key, start))
     return total / count

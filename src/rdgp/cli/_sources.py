@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rdgp.cli._options import Debug, Force, Json, Level, Output, Time, as_names, as_numbers, as_time
+from rdgp.cli._options import Debug, Force, Json, Output, PressureLevel, Time, as_names, as_numbers, as_time
 from rdgp.cli._output import check_output, tell, write_dataset
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def track(
     *,
-    tle: Annotated[str, typer.Option(help="File of two-line elements, or aeolus, which come along.")] = "aeolus",
+    tle: Annotated[str, typer.Option(help="File of two-line elements, or aeolus, which are bundled.")] = "aeolus",
     start: Annotated[
         str | None, typer.Option(help="UTC time of the first minute.", show_default="2021-06-02T18:00, near the epoch")
     ] = None,
@@ -24,7 +24,7 @@ def track(
     output: Output,
     data: Annotated[Path | None, typer.Option(help="Gridded file: write its cells under the track instead.")] = None,
     variables: Annotated[str, typer.Option(help="Variables of --data.")] = "u,v",
-    level: Level = None,
+    pressure_level: PressureLevel = None,
     time: Time = None,
     test: Annotated[Path | None, typer.Option(help="File for cells of --data all over the globe, off track.")] = None,
     force: Force = False,
@@ -49,7 +49,8 @@ def track(
         tell(f"{output}: {len(path.time):,} minutes", _facts(output, path), as_json)
         return
     names = as_names(variables)
-    split = along_track(read_dataset(data, names, level=level, time=as_time(time)), path, names)
+    dataset = read_dataset(data, names, pressure_level=pressure_level, time=as_time(time))
+    split = along_track(dataset, path, names)
     write_dataset(_as_dataset(split.train), target)
     text, facts = f"{output}: {len(split.train.latlon):,} cells", _facts(output, path)
     facts |= {"cells": len(split.train.latlon)}
@@ -81,7 +82,7 @@ def _as_dataset(found: "rdgp.datasets.Observations") -> "xarray.Dataset":
 def era5(
     *,
     year: Annotated[int, typer.Option(help="Year, from 1940 on.", show_default=False)],
-    levels: Annotated[str, typer.Option(help="Pressure levels in hPa.")] = "500,850,1000",
+    pressure_levels: Annotated[str, typer.Option(help="Pressure levels in hPa.")] = "500,850,1000",
     output: Output,
     force: Force = False,
     as_json: Json = False,
@@ -91,7 +92,7 @@ def era5(
     target = check_output(output, force, (".nc",))
     from rdgp.datasets import download_era5
 
-    asked = [int(level) if level.is_integer() else level for level in as_numbers(levels, "--levels")]
+    asked = [int(level) if level.is_integer() else level for level in as_numbers(pressure_levels, "--pressure-levels")]
     with target.writing() as temporary:
         download_era5(year, asked, temporary)  # type: ignore[arg-type]  # it refuses what is not whole
     tell(f"{output}: ERA5 {year}, {', '.join(map(str, asked))} hPa", {"output": output, "year": year}, as_json)
@@ -121,18 +122,18 @@ def uci(
 
 def sample(
     *,
-    level: Annotated[str, typer.Option(help="surface or 200.")] = "surface",
+    pressure_level: Annotated[str, typer.Option(help="surface or 200.")] = "surface",
     month: Annotated[int, typer.Option(help="Month 1..12.")] = 7,
     output: Output,
     force: Force = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Write the real winds that come along: monthly means on a grid of 2.5 degrees."""
+    """Write the bundled real winds: monthly means on a grid of 2.5 degrees."""
     target = check_output(output, force, (".nc", ".csv"))
     from rdgp.datasets import load_wind
 
-    wind = load_wind(level, month)
+    wind = load_wind(pressure_level, month)
     write_dataset(wind, target)
     shape = list(wind["u"].shape)
     tell(f"{output}: u, v on {shape[0]} x {shape[1]} cells", {"output": output, "shape": shape}, as_json)

@@ -87,8 +87,7 @@ def new(
     """Begin a study: a space to search, and how."""
     target = check_output(study, force, (".json",))
     chosen = as_space(space)
-    from rdgp.bayesopt import Study
-    from rdgp.bayesopt._file import Lock
+    from rdgp.bayesopt import FileLock, Study
 
     made = Study(
         chosen,
@@ -99,7 +98,7 @@ def new(
         None if preset is None else preset.value,
         seed,
     )
-    lock = Lock(study)
+    lock = FileLock(study)
     try:
         with target.writing() as temporary:
             made.save(temporary)

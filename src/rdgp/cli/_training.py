@@ -7,11 +7,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rdgp.cli._models import about, observed, read_model
-from rdgp.cli._options import Debug, Force, Json, Level, Output, Seed, Time, as_batch_size, as_names, as_time
+from rdgp.cli._models import observed, read_model
+from rdgp.cli._options import (
+    Debug,
+    Force,
+    Json,
+    NoiseStd,
+    Output,
+    PressureLevel,
+    Seed,
+    Time,
+    as_batch_size,
+    as_names,
+    as_time,
+)
 from rdgp.cli._output import OutputFile, check_output, tell
 
 if TYPE_CHECKING:
+    import rdgp.datasets
     import rdgp.estimators
 
 _SECONDS = 30.0  # between lines where nobody watches
@@ -22,14 +35,15 @@ def fit(
     *,
     variables: Annotated[str, typer.Option(help="A wind (east,north) or one scalar.", show_default=False)],
     output: Output,
-    level: Level = None,
+    noise_std: NoiseStd = "",
+    pressure_level: PressureLevel = None,
     time: Time = None,
     layers: Annotated[int, typer.Option(min=1, help="Layers, the output one included; 1 is a plain GP.")] = 3,
     steps: Annotated[int | None, typer.Option(min=1, help="Training steps.", show_default="by the data")] = None,
-    levels: Annotated[
+    num_levels: Annotated[
         int | None, typer.Option(min=1, help="Eigenvalues of hidden layers.", show_default="by the space")
     ] = None,
-    output_levels: Annotated[
+    num_output_levels: Annotated[
         int | None, typer.Option(min=1, help="Eigenvalues of the output layer.", show_default="by the data")
     ] = None,
     batch_size: Annotated[str, typer.Option(help="Points in a step: auto, all or a number.")] = "auto",
@@ -46,17 +60,17 @@ def fit(
     options = {
         "layers": layers,
         "steps": steps,
-        "levels": levels,
-        "output_levels": output_levels,
+        "num_levels": num_levels,
+        "num_output_levels": num_output_levels,
         "batch_size": as_batch_size(batch_size),
         "seed": seed,
     }
-    names, checkpoint = as_names(variables), Path(f"{output}.checkpoint")
+    checkpoint = Path(f"{output}.checkpoint")
     target = _check_files(data, output, checkpoint, resume, force)
-    dataset = _read(data, names, level, as_time(time))
+    found = _read(data, as_names(variables), as_names(noise_std), pressure_level, as_time(time))
     if force and not resume:
         checkpoint.unlink(missing_ok=True)
-    estimator = _train(dataset, names, options, checkpoint)
+    estimator = _train(found, options, checkpoint)
     with target.writing() as temporary:
         estimator.save(temporary)
     if estimator.status_ != "stopped":
@@ -78,30 +92,31 @@ def _check_files(data: Path, output: Path, checkpoint: Path, resume: bool, force
     return target
 
 
-def _read(path: Path, names: tuple[str, ...], level: str | None, when: str | int | None) -> Any:
-    """Return the part of a file to fit, checked before anything is computed."""
-    from rdgp.datasets import is_wind, observations, read_dataset
+def _read(
+    path: Path, names: tuple[str, ...], noise_std: tuple[str, ...], pressure_level: str | None, when: str | int | None
+) -> "rdgp.datasets.Observations":
+    """Return the observations to fit, checked before anything is computed."""
+    from rdgp.datasets import is_wind, read_observations
 
-    dataset = read_dataset(path, names, level=level, time=when)
-    with about(path):
-        found = observations(dataset, names)
-    if len(names) > 1 and not (is_wind(dataset, names) or is_wind(dataset, names[::-1])):
+    found = read_observations(path, names, noise_std=noise_std or None, pressure_level=pressure_level, time=when)
+    if len(names) > 1 and not (is_wind(found, names) or is_wind(found, names[::-1])):
         raise ValueError(
             f"{', '.join(names)} are not the components of a wind (u..., v..., or eastward and northward by "
             "standard_name); fit other variables one at a time, each to its own file"
         )
-    print(f"{path}: {len(found.latlon):,} observations of {', '.join(names)}", file=sys.stderr)
-    return dataset
+    errors = f", errors {', '.join(noise_std)}" if noise_std else ""
+    print(f"{path}: {len(found.latlon):,} observations of {', '.join(names)}{errors}", file=sys.stderr)
+    return found
 
 
 def _train(
-    dataset: Any, names: tuple[str, ...], options: dict[str, Any], checkpoint: Path
+    found: "rdgp.datasets.Observations", options: dict[str, Any], checkpoint: Path
 ) -> "rdgp.estimators.DeepRegressor":
     from rdgp import geo
 
     watched = sys.stderr.isatty()
     callback = None if watched else _Lines().say
-    (estimator,) = geo.fit(dataset, names, progress=watched, checkpoint=checkpoint, callback=callback, **options)
+    (estimator,) = geo.fit(found, progress=watched, checkpoint=checkpoint, callback=callback, **options)
     return estimator
 
 
@@ -111,19 +126,19 @@ class _Lines:
     def __init__(self) -> None:
         self.last = -_SECONDS
 
-    def say(self, step: int, bound: float) -> None:
+    def say(self, step: int, elbo: float) -> None:
         """Print how far training is, if it is time to."""
         if time.monotonic() - self.last >= _SECONDS:
             self.last = time.monotonic()
-            print(f"step {step}, bound {bound:.5g}", file=sys.stderr, flush=True)
+            print(f"step {step}, ELBO {elbo:.5g}", file=sys.stderr, flush=True)
 
 
 def _tell(estimator: "rdgp.estimators.DeepRegressor", output: Path, checkpoint: Path, as_json: bool) -> None:
     fitted = estimator.fitted_
     steps, stopped = len(fitted.history), fitted.status == "stopped"
-    bound = float(fitted.history[-1]) if steps else None
+    elbo = float(fitted.history[-1]) if steps else None
     text = f"{output}: {observed(estimator)}; {steps} steps in {fitted.seconds:.0f} s"
-    text += "" if bound is None else f", bound {bound:.5g}"
+    text += "" if elbo is None else f", ELBO {elbo:.5g}"
     if stopped:
         text += f"; stopped, {checkpoint} keeps the state: the same command with --resume goes on"
     elif fitted.status != "ok":
@@ -135,7 +150,7 @@ def _tell(estimator: "rdgp.estimators.DeepRegressor", output: Path, checkpoint: 
         "observations": len(fitted.inputs),
         "layers": len(fitted.model.hidden) + 1,
         "steps": steps,
-        "bound": bound,
+        "elbo": elbo,
         "noise_std": [float(value) for value in estimator.noise_std_],
         "seconds": fitted.seconds,
         "checkpoint": checkpoint if stopped else None,

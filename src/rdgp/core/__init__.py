@@ -1,7 +1,7 @@
 """Foundations shared by every subpackage.
 
-Dimension letters used in shapes: N points, D ambient dimension, d intrinsic dimension, M features, K levels (distinct eigenvalues),
-S samples, P outputs.
+Dimension letters used in shapes: N points, D ambient dimension, d intrinsic dimension, M features, K levels (distinct
+eigenvalues), S samples, P outputs.
 """
 
 from rdgp.core._checks import (

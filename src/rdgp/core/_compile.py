@@ -1,5 +1,8 @@
 """Compilation at the interfaces of the library."""
 
+import ctypes
+import itertools
+import sys
 from collections.abc import Callable
 from functools import lru_cache, wraps
 from typing import Any, TypeVar
@@ -12,7 +15,8 @@ from rdgp.core._checks import is_concrete
 
 F = TypeVar("F", bound=Callable[..., Any])
 _QUICK = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 1}
-_KEPT = 12  # shapes of arguments for which a large function stays compiled
+_KEPT = 32  # XLA executables of large functions after which all are forgotten
+_large = itertools.count(1)  # compilations of large functions so far
 
 
 def compiled(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -21,8 +25,9 @@ def compiled(function: Callable[..., Any], *arguments: Any) -> Any:
     Called op by op, every small operation would be compiled and dispatched on its own. Inside another compilation the
     function is taken as it is.
     """
-    traced = any(not is_concrete(leaf) for leaf in jax.tree.leaves(arguments))
-    return function(*arguments) if traced else _compiled(function, *arguments)
+    if _is_traced(arguments):
+        return function(*arguments)
+    return _compiled(function, *arguments)
 
 
 @eqx.filter_jit
@@ -33,9 +38,9 @@ def _compiled(function: Callable[..., Any], *arguments: Any) -> Any:
 def compiled_quickly(function: F) -> F:
     """Compile a large function that spends its time in products and factorizations.
 
-    On CPUs options halve the time of compilation and leave that of a run as it is. They are refused inside another
-    compilation, which then takes the function as it is. An XLA executable of this size holds tens of megabytes, so only
-    those of the last shapes are kept.
+    On CPUs options halve the time of compilation and leave that of a run as it is. JAX refuses them inside a
+    transformation; inside another compilation the function is taken as it is. An XLA executable of this size holds tens
+    of megabytes, so after some number of them all are forgotten, and compiled again where they are needed.
     """
 
     @lru_cache
@@ -47,10 +52,31 @@ def compiled_quickly(function: F) -> F:
     def call(*arguments: Any, **named: Any) -> Any:
         if not is_concrete(jnp.zeros(())):
             return function(*arguments, **named)
-        jitted = on(jax.default_backend())
-        result = jitted(*arguments, **named)
-        if jitted._cached._cache_size() > _KEPT:  # type: ignore[attr-defined]
-            jitted._cached.clear_cache()  # type: ignore[attr-defined]
-        return result
+        jitted = on("any" if _is_traced((arguments, named)) else jax.default_backend())
+        return _run(jitted, *arguments, **named)
 
     return call  # type: ignore[return-value]
+
+
+def _is_traced(tree: Any) -> bool:
+    return any(not is_concrete(leaf) for leaf in jax.tree.leaves(tree))
+
+
+def _run(jitted: Any, *arguments: Any, **named: Any) -> Any:
+    """Call a compiled function, and bound the memory of all that were compiled.
+
+    JAX keeps the executable of every shape for good, and forgets them all or none; glibc keeps what they leave.
+    """
+    before = jitted._cached._cache_size()
+    result = jitted(*arguments, **named)
+    if jitted._cached._cache_size() > before and next(_large) % _KEPT == 0:
+        jax.clear_caches()
+        trim = getattr(_c_library(), "malloc_trim", None)
+        if trim is not None:
+            trim(0)
+    return result
+
+
+@lru_cache
+def _c_library() -> ctypes.CDLL | None:
+    return ctypes.CDLL(None) if sys.platform == "linux" else None

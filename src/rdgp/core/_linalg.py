@@ -10,10 +10,13 @@ from jaxtyping import Array, Float
 
 
 def jittered_cholesky(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
-    """Factor a covariance after adding rounding-sized jitter, relative to its mean diagonal."""
-    n = matrix.shape[-1]
-    jitter = 4.0 * n * jnp.finfo(matrix.dtype).eps * jnp.mean(jnp.diagonal(matrix))
-    return jnp.linalg.cholesky(matrix + jitter * jnp.eye(n, dtype=matrix.dtype))
+    """Factor a covariance after adding rounding-sized jitter, relative to its diagonal.
+
+    Each variance gets its own share: what is large says nothing of the rounding of what is small.
+    """
+    n, eps, variances = matrix.shape[-1], jnp.finfo(matrix.dtype).eps, jnp.diagonal(matrix)
+    jitter = 4.0 * n * eps * jnp.maximum(variances, eps * jnp.mean(variances))
+    return jnp.linalg.cholesky(matrix + jnp.diag(jitter))
 
 
 def solve_lower(factor: Float[Array, "n n"], right: Float[Array, "n m"]) -> Float[Array, "n m"]:

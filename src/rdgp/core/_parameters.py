@@ -4,7 +4,7 @@ A model is a tree; the numbers in it that training may change are `Parameter`s, 
 """
 
 from collections.abc import Collection, Mapping
-from typing import Literal, Self, TypeVar
+from typing import Literal, TypeVar
 
 import equinox as eqx
 import jax
@@ -18,6 +18,7 @@ from rdgp.core._registry import register
 from rdgp.core._types import Numbers
 
 T = TypeVar("T")
+P = TypeVar("P", bound="Parametric")
 
 
 @register("rdgp:Parameter")
@@ -71,14 +72,15 @@ class Parametric(eqx.Module):
 
     parameters: eqx.AbstractVar[dict[str, Parameter]]
 
-    def with_values(self, **values: Numbers) -> Self:
+    def with_values(self: P, **values: Numbers) -> P:
         """Return a copy with other values of the named numbers; those that are fixed stay as they are."""
         changed = {name: self.parameters[name].with_value(value) for name, value in values.items()}
         kept = {name: new if new.trainable else self.parameters[name] for name, new in changed.items()}
         return eqx.tree_at(lambda own: own.parameters, self, {**self.parameters, **kept})
 
     def __repr__(self) -> str:
-        numbers = ", ".join(f"{name}={parameter}" for name, parameter in self.parameters.items())
+        order = sorted(self.parameters, key=lambda name: (name == "variance", name != "nu", name))
+        numbers = ", ".join(f"{name}={self.parameters[name]}" for name in order)
         return f"{type(self).__name__}({numbers})"
 
 
@@ -147,7 +149,7 @@ def from_vector(like: T, vector: Float[Array | np.ndarray, "n"]) -> T:
 
 
 def log_widths(tree: PyTree, widths: Mapping[str, float]) -> Float[np.ndarray, "n"]:
-    """Return how far the logarithm of each number of `to_vector` may move: by the name of its parameter, else freely."""
+    """Return how far the logarithm of each number of `to_vector` may move, by the name of its parameter."""
     nodes = jax.tree_util.tree_flatten_with_path(tree, is_leaf=lambda node: isinstance(node, Parameter))[0]
     names = [(getattr(path[-1], "key", "") if path else "", node) for path, node in nodes]
     pieces = [np.full(leaf.size, widths.get(name, np.inf)) for name, node in names for leaf in jax.tree.leaves(node)]

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from rdgp.datasets._files import read_dataset
-from rdgp.datasets._selection import Level
+from rdgp.datasets._selection import PressureLevel
 
 if TYPE_CHECKING:
     import xarray
@@ -16,14 +16,15 @@ if TYPE_CHECKING:
 _WINDS = {"surface": "wind_surface.nc", "200": "wind_200hpa.nc"}
 
 
-def load_wind(level: Level = "surface", month: int = 7) -> "xarray.Dataset":
+def load_wind(pressure_level: PressureLevel = "surface", month: int = 7) -> "xarray.Dataset":
     """Return the mean wind of a month, u and v in m/s on a grid of 2.5 degrees, at the surface or at 200 hPa.
 
-    Means of 1982-1992 (US Navy) at the surface, of the NCEP/NCAR reanalysis at 200 hPa.
+    `pressure_level` is "surface" or 200, `month` is 1..12. Means of 1982-1992 (US Navy) at the surface, of the
+    NCEP/NCAR reanalysis at 200 hPa.
     """
-    key = str(level).lower().removesuffix("hpa").strip()
+    key = str(pressure_level).lower().removesuffix("hpa").strip()
     if key not in _WINDS:
-        raise ValueError(f"level must be 'surface' or 200 for the winds that come along, got {level!r}")
+        raise ValueError(f"pressure_level must be 'surface' or 200 for the bundled winds, got {pressure_level!r}")
     if isinstance(month, bool) or not isinstance(month, int | np.integer) or not 1 <= month <= 12:
         raise ValueError(f"month must be a whole number from 1 to 12, got {month!r}")
     return read_dataset(bundled(_WINDS[key]), ("u", "v"), time=int(month))
@@ -39,7 +40,7 @@ def load_coastline() -> list[Float[np.ndarray, "n 2"]]:
 def load_tle(name: str = "aeolus") -> tuple[str, str]:
     """Return the two lines of orbit elements of a satellite."""
     if name.lower() != "aeolus":
-        raise ValueError(f"orbit elements come along for 'aeolus' only, got {name!r}; pass the path of a TLE file")
+        raise ValueError(f"orbit elements are bundled for 'aeolus' only, got {name!r}; pass the path of a TLE file")
     lines = bundled("aeolus.tle").read_text().splitlines()
     return lines[-2], lines[-1]
 

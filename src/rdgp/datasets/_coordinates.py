@@ -10,11 +10,11 @@ if TYPE_CHECKING:
 
 
 class CoordinateNames(NamedTuple):
-    """Say what a dataset calls its coordinates."""
+    """Say what a dataset calls its coordinates; `pressure_level` is the vertical one, be it a pressure or a height."""
 
     lat: str
     lon: str
-    level: str | None
+    pressure_level: str | None
     time: str | None
 
 

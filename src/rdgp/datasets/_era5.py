@@ -8,7 +8,7 @@ from rdgp.core import require
 from rdgp.datasets._files import FilePath
 
 ERA5_DATASET = "reanalysis-era5-pressure-levels-monthly-means"
-ERA5_LEVELS = (
+ERA5_PRESSURE_LEVELS = (
     *(1, 2, 3, 5, 7, 10, 20, 30, 50, 70, 100, 125, 150, 175, 200, 225, 250, 300, 350, 400, 450, 500, 550, 600, 650),
     *(700, 750, 775, 800, 825, 850, 875, 900, 925, 950, 975, 1000),
 )
@@ -17,23 +17,24 @@ _FIRST_YEAR = 1940
 _SITE = "https://cds.climate.copernicus.eu"
 
 
-def era5_request(year: int, levels: Sequence[int]) -> dict[str, str | list[str]]:
-    """Return the request for twelve monthly means of the wind at pressure levels in hPa.
+def era5_request(year: int, pressure_levels: Sequence[int]) -> dict[str, str | list[str]]:
+    """Return the request for twelve monthly means of the wind in a year, at pressure levels in hPa.
 
     >>> era5_request(2010, [500, 850])["pressure_level"]
     ['500', '850']
     """
     if isinstance(year, bool) or not isinstance(year, int) or not _FIRST_YEAR <= year <= 2100:
         raise ValueError(f"year must be a whole number from {_FIRST_YEAR} on, got {year!r}")
-    wrong = [level for level in levels if level not in ERA5_LEVELS]
-    if wrong or not levels:
+    wrong = [level for level in pressure_levels if level not in ERA5_PRESSURE_LEVELS]
+    if wrong or not pressure_levels:
         raise ValueError(
-            f"levels must be among those of ERA5, {', '.join(map(str, ERA5_LEVELS))} hPa; got {wrong or 'none'}"
+            f"pressure_levels must be among those of ERA5, {', '.join(map(str, ERA5_PRESSURE_LEVELS))} hPa; "
+            f"got {wrong or 'none'}"
         )
     return {
         "product_type": ["monthly_averaged_reanalysis"],
         "variable": ["u_component_of_wind", "v_component_of_wind"],
-        "pressure_level": [str(int(level)) for level in levels],
+        "pressure_level": [str(int(level)) for level in pressure_levels],
         "year": [str(year)],
         "month": [f"{month:02d}" for month in range(1, 13)],
         "time": ["00:00"],
@@ -42,12 +43,12 @@ def era5_request(year: int, levels: Sequence[int]) -> dict[str, str | list[str]]
     }
 
 
-def download_era5(year: int, levels: Sequence[int], path: FilePath, *, overwrite: bool = False) -> Path:
+def download_era5(year: int, pressure_levels: Sequence[int], path: FilePath, *, overwrite: bool = False) -> Path:
     """Download the monthly mean winds of a year to a NetCDF file and return its path.
 
     The file appears whole or not at all. Needs an account, a key file and the accepted license: see docs/data.md.
     """
-    request, path = era5_request(year, levels), Path(path)
+    request, path = era5_request(year, pressure_levels), Path(path)
     if path.exists() and not overwrite:
         raise ValueError(f"{path} is there already; choose another name or overwrite it")
     if not path.parent.is_dir():

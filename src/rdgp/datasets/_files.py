@@ -2,14 +2,13 @@
 
 import os
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rdgp.core import require
 from rdgp.datasets._coordinates import coordinate_names
-from rdgp.datasets._observations import Observations, observations, pick_variables
-from rdgp.datasets._selection import Level, Time, select
+from rdgp.datasets._observations import Names, Observations, observations, pick_variables
+from rdgp.datasets._selection import PressureLevel, Time, select
 
 if TYPE_CHECKING:
     import xarray
@@ -21,26 +20,37 @@ _TABLES = {".csv": "csv", ".txt": "csv", ".tsv": "csv", ".parquet": "parquet", "
 
 
 def read_observations(
-    path: FilePath, variables: str | Sequence[str], *, level: Level | None = None, time: Time | None = None
+    path: FilePath,
+    variables: Names,
+    *,
+    noise_std: Names | None = None,
+    pressure_level: PressureLevel | None = None,
+    time: Time | None = None,
 ) -> Observations:
-    """Read the places and values of variables at one level and time from a NetCDF, CSV or Parquet file."""
-    dataset = read_dataset(path, variables, level=level, time=time)
+    """Read the places and values of variables at one level and time from a NetCDF, CSV or Parquet file.
+
+    `variables`, `noise_std` (columns of standard deviations, one for each variable), `pressure_level` and `time` are
+    those of `observations`; `rdgp.geo.fit` takes what it returns.
+    """
+    dataset = read_dataset(path, variables, noise_std=noise_std, pressure_level=pressure_level, time=time)
     try:
-        return observations(dataset, variables)
+        return observations(dataset, variables, noise_std=noise_std)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 
 
 def read_dataset(
     path: FilePath,
-    variables: str | Sequence[str] | None = None,
+    variables: Names | None = None,
     *,
-    level: Level | None = None,
+    noise_std: Names | None = None,
+    pressure_level: PressureLevel | None = None,
     time: Time | None = None,
 ) -> "xarray.Dataset":
     """Read a file into memory as a dataset, only the part asked for; rows of a table lie along a dimension `point`.
 
-    Packed integers and fill values are decoded.
+    `variables` are those to keep, all if it is left out; `noise_std` names variables of their standard deviations to
+    keep beside them; `pressure_level` and `time` choose as in `select`. Packed integers and fill values are decoded.
     """
     path = Path(path)
     if not path.is_file():
@@ -49,21 +59,27 @@ def read_dataset(
         start = file.read(4)
     try:
         if path.suffix.lower() in _TABLES or start == b"PAR1":
-            return _narrow(_read_table(path, start), variables, level, time)
+            return _narrow(_read_table(path, start), variables, noise_std, pressure_level, time)
         with _open_netcdf(path, start) as dataset:
-            return _narrow(dataset, variables, level, time).load()
+            return _narrow(dataset, variables, noise_std, pressure_level, time).load()
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 
 
 def _narrow(
-    dataset: "xarray.Dataset", variables: str | Sequence[str] | None, level: Level | None, time: Time | None
+    dataset: "xarray.Dataset",
+    variables: Names | None,
+    noise_std: Names | None,
+    pressure_level: PressureLevel | None,
+    time: Time | None,
 ) -> "xarray.Dataset":
     if "expver" in dataset.dims:  # ERA5 and its preliminary months, side by side, each missing where the other is
         dataset = dataset.max("expver", keep_attrs=True)
     if variables is not None:
-        dataset = pick_variables(dataset, variables)
-    return dataset if level is None and time is None else select(dataset, level=level, time=time)
+        dataset = pick_variables(dataset, variables, noise_std or ())
+    if pressure_level is None and time is None:
+        return dataset
+    return select(dataset, pressure_level=pressure_level, time=time)
 
 
 def _open_netcdf(path: Path, start: bytes) -> "xarray.Dataset":

@@ -10,30 +10,33 @@ from rdgp.datasets._coordinates import PRESSURE_UNITS, coordinate_names, format_
 if TYPE_CHECKING:
     import xarray
 
-Level = float | int | str
+PressureLevel = float | int | str
 Time = str | int | np.datetime64
 
 _HIGHEST_PRESSURE = 1100.0  # hPa; no air is denser on Earth, so a larger number must be Pa
 _QUANTITY = re.compile(r"\s*([-+0-9.eE]+)\s*([A-Za-z]*)\s*")
 
 
-def select(dataset: "xarray.Dataset", *, level: Level | None = None, time: Time | None = None) -> "xarray.Dataset":
+def select(
+    dataset: "xarray.Dataset", *, pressure_level: PressureLevel | None = None, time: Time | None = None
+) -> "xarray.Dataset":
     """Return the part of a dataset at one level and one time, chosen by value, never by index.
 
-    A level is a number in the units of the coordinate; for pressures in hPa, or in Pa above 1100, or a text like
-    "850 hPa". A time is an ISO text as long as it needs to be ("2010-07"), a month 1..12, or a name of a record.
+    `pressure_level` is a number in hPa, or in Pa above 1100, or a text like "850 hPa"; where the vertical coordinate is
+    a height or a depth, a number in its units. `time` is an ISO text as long as it needs to be ("2010-07"), a month
+    1..12, or a name of a record.
     """
     names = coordinate_names(dataset)
-    if level is not None:
-        dataset = _select_level(dataset, names.level, level)
+    if pressure_level is not None:
+        dataset = _select_level(dataset, names.pressure_level, pressure_level)
     if time is not None:
         dataset = _select_time(dataset, names.time, time)
     return dataset
 
 
-def _select_level(dataset: "xarray.Dataset", name: str | None, level: Level) -> "xarray.Dataset":
+def _select_level(dataset: "xarray.Dataset", name: str | None, level: PressureLevel) -> "xarray.Dataset":
     if name is None:
-        raise ValueError(f"no level {level} here: the data have no vertical coordinate; leave the level out")
+        raise ValueError(f"no level {level} here: the data have no vertical coordinate; leave pressure_level out")
     coordinate = dataset[name]
     values = np.atleast_1d(coordinate.values).astype(np.float64)
     scale = _pressure_scale(name, coordinate.attrs.get("units"))
@@ -52,22 +55,22 @@ def _pressure_scale(name: str, units: object) -> float | None:
     return {"plev": 0.01, "isobaricinhpa": 1.0, "pressure_level": 1.0, "pressure": 1.0}.get(name.lower())
 
 
-def _as_number(level: Level, *, pressure: bool) -> float:
+def _as_number(level: PressureLevel, *, pressure: bool) -> float:
     match = _QUANTITY.fullmatch(str(level))
     try:
         number, unit = float(match[1]), match[2].lower()  # type: ignore[index]
     except (TypeError, ValueError):
-        raise ValueError(f"level must be a number or a text like '850 hPa', got {level!r}") from None
+        raise ValueError(f"pressure_level must be a number or a text like '850 hPa', got {level!r}") from None
     if not pressure:
         return number
     if unit and unit not in PRESSURE_UNITS:
-        raise ValueError(f"level must be a pressure in hPa or Pa, got {level!r}")
+        raise ValueError(f"pressure_level must be a pressure in hPa or Pa, got {level!r}")
     return number * (PRESSURE_UNITS[unit] if unit else 1.0 if number <= _HIGHEST_PRESSURE else 0.01)
 
 
 def _select_time(dataset: "xarray.Dataset", name: str | None, time: Time) -> "xarray.Dataset":
     if name is None:
-        raise ValueError(f"no time {time} here: the data have no time coordinate; leave the time out")
+        raise ValueError(f"no time {time} here: the data have no time coordinate; leave time out")
     coordinate = dataset[name]
     texts = time_texts(coordinate)
     matches = _match_time(texts, time)

@@ -49,7 +49,7 @@ UCI_NAMES = tuple(_TABLES)
 
 
 class StandardizedSplit(NamedTuple):
-    """Hold training and test parts, standardized by the mean and deviation of the training part."""
+    """Hold training and test parts, standardized by the mean and standard deviation of the training part."""
 
     x_train: Float[np.ndarray, "N d"]
     y_train: Float[np.ndarray, " N"]
@@ -93,10 +93,10 @@ def split_standardized(
         raise ValueError(f"test_fraction must leave two training points and a test point, got {test_fraction:g}")
     order = np.random.default_rng(seed).permutation(len(x))
     train, test = order[:num_train], order[num_train:]
-    center, spread = x[train].mean(axis=0), x[train].std(axis=0)
-    spread = np.where(spread > 1e-12 * (1.0 + np.abs(center)), spread, 1.0)
+    center, std = x[train].mean(axis=0), x[train].std(axis=0)
+    std = np.where(std > 1e-12 * (1.0 + np.abs(center)), std, 1.0)
     mean, scale = float(y[train].mean()), float(y[train].std())
-    scaled_x, scaled_y = (x - center) / spread, (y - mean) / (scale or 1.0)
+    scaled_x, scaled_y = (x - center) / std, (y - mean) / (scale or 1.0)
     return StandardizedSplit(scaled_x[train], scaled_y[train], scaled_x[test], scaled_y[test], mean, scale or 1.0)
 
 

@@ -1,24 +1,30 @@
-"""The machinery common to all estimators: scaling, fitting, prediction in blocks, files."""
+"""The machinery common to all estimators: scaling, fitting, prediction in blocks."""
 
-import contextlib
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from rdgp.core import Progress, as_here, check_count, check_unmasked, require
-from rdgp.estimators._fitted import Fitted, from_bytes, plain_attributes, savable_parameters, to_bytes
-from rdgp.estimators._law import Summary, join_laws, join_summaries, rescale, summarize
+from rdgp.estimators._distribution import (
+    Summary,
+    join_predictions,
+    join_summaries,
+    rescale,
+    summarize,
+    with_known_noise,
+)
+from rdgp.estimators._fitted import Fitted, FittedEstimator, savable_parameters
+from rdgp.estimators._noise import known_covariances, scaled_noise
 from rdgp.inference import FitResult, PrecisionWarning, fit
-from rdgp.io import load, save
-from rdgp.models import DeepGP, Prediction
-from rdgp.models._builders import FieldName
+from rdgp.io import load
+from rdgp.models import DeepGP, FieldName, Prediction
 
 base: Any = require("sklearn.base", "sklearn")
 validation: Any = require("sklearn.utils.validation", "sklearn")
@@ -26,16 +32,16 @@ validation: Any = require("sklearn.utils.validation", "sklearn")
 _BLOCK = 16384  # points predicted between two looks at the progress line
 _SMALLEST = 32  # blocks are filled up to powers of two from here, so that few shapes are compiled
 _BATCH = 1024
-_ENOUGH = 6000  # observed numbers from which training goes by batches
+_ENOUGH = 6000  # scalar observations from which training goes by batches
 
 
-class DeepRegressor(base.RegressorMixin, base.BaseEstimator, ABC):
+class DeepRegressor(base.RegressorMixin, FittedEstimator, ABC):
     """What estimators share; a fitted one holds all it has learned in `fitted_`."""
 
     layers: int
     field: FieldName
-    levels: int | None
-    output_levels: int | None
+    num_levels: int | None
+    num_output_levels: int | None
     steps: int | None
     batch_size: int | Literal["auto"] | None
     samples: int
@@ -43,7 +49,6 @@ class DeepRegressor(base.RegressorMixin, base.BaseEstimator, ABC):
     random_state: Any
     progress: bool
     checkpoint: str | Path | None
-    fitted_: Fitted
 
     @abstractmethod
     def _model(self, inputs: Float[np.ndarray, "N F"], targets: Float[np.ndarray, "N ..."], batches: bool) -> DeepGP:
@@ -64,15 +69,33 @@ class DeepRegressor(base.RegressorMixin, base.BaseEstimator, ABC):
         """Return scaled targets as values that the model knows."""
 
     @abstractmethod
-    def _components(self, law: Prediction, inputs: Float[np.ndarray, "N F"]) -> Prediction:
-        """Return a law of the model as one of scaled targets."""
+    def _noise(self, inputs: Float[np.ndarray, "N F"], scaled: Float[np.ndarray, "N ..."]) -> Float[Array, "N ..."]:
+        """Return known noise of scaled targets, [N] or [N, P, P], as the model takes it."""
+
+    @abstractmethod
+    def _components(self, prediction: Prediction, inputs: Float[np.ndarray, "N F"]) -> Prediction:
+        """Return a prediction of the model as one of scaled targets."""
 
     @abstractmethod
     def _values(self, drawn: Float[Array, "N ..."], inputs: Float[np.ndarray, "N F"]) -> Float[Array, "N P"]:
         """Return values of the model as scaled targets."""
 
-    def fit(self, X: Any, y: Any, *, callback: Callable[[int, float], bool | None] | None = None) -> "DeepRegressor":
-        """Train on inputs X and targets y; a callback (step, bound) that returns True stops training."""
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        noise_variance: Any = None,
+        callback: Callable[[int, float], bool | None] | None = None,
+    ) -> "DeepRegressor":
+        """Train on inputs X and targets y.
+
+        `noise_variance` is the known variance of the error of each observation, in the squared units of y: [N], or
+        [N, P] with one variance for each of P targets, or covariance matrices [N, P, P] of the targets; for winds the
+        targets are (u, v). It adds to the noise that is learned, which stands for all that is not known. It is not a
+        `sample_weight`: a weight of w counts an observation w times, whereas an observation of larger variance counts
+        once and says less. A callback (step, ELBO) that returns True stops training.
+        """
         check_unmasked(X, "X")
         check_unmasked(y, "y")
         X, y = validation.validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
@@ -81,8 +104,9 @@ class DeepRegressor(base.RegressorMixin, base.BaseEstimator, ABC):
             raise ValueError(
                 "checkpoint needs a whole number as random_state, got None; without it no fit can be resumed"
             )
+        noise = None if noise_variance is None else known_covariances(noise_variance, len(y), y[:1].size)
         seed = int(validation.check_random_state(self.random_state).randint(2**31 - 1))
-        result = self._trained(X, y, jax.random.key(seed), callback)
+        result = self._trained(X, y, noise, jax.random.key(seed), callback)
         offset, scale = self._scaling(y)
         _warn_unless_ok(result.status)
         features = getattr(self, "feature_names_in_", None)
@@ -103,6 +127,7 @@ class DeepRegressor(base.RegressorMixin, base.BaseEstimator, ABC):
             names=self._default_names(outputs),
             units=("1",) * outputs,
             attributes=({},) * outputs,
+            noise_variance=noise,
         )
         return self
 
@@ -110,6 +135,7 @@ class DeepRegressor(base.RegressorMixin, base.BaseEstimator, ABC):
         self,
         inputs: Float[np.ndarray, "N F"],
         targets: Float[np.ndarray, "N ..."],
+        noise: Float[np.ndarray, "N ..."] | None,
         key: PRNGKeyArray,
         callback: Callable[[int, float], bool | None] | None,
     ) -> FitResult:
@@ -124,6 +150,7 @@ class DeepRegressor(base.RegressorMixin, base.BaseEstimator, ABC):
                 self._points(inputs),
                 self._observations(inputs, (targets.reshape(len(targets), -1) - offset) / scale),
                 key=key,
+                noise_variance=None if noise is None else self._noise(inputs, scaled_noise(noise, scale)),
                 steps=self.steps,
                 batch_size=batch_size,
                 recipe=self.recipe,
@@ -139,14 +166,6 @@ class DeepRegressor(base.RegressorMixin, base.BaseEstimator, ABC):
         except PrecisionWarning:
             with jax.enable_x64(True):
                 return train()
-
-    def precision(self) -> contextlib.AbstractContextManager[Any]:
-        """Return a context in which JAX computes in the precision of the fitted model."""
-        return jax.enable_x64(self._dtype == np.float64 or jax.config.jax_enable_x64)  # type: ignore[attr-defined]
-
-    @property
-    def _dtype(self) -> Any:
-        return jax.tree.leaves(eqx.filter(self.fitted_.model, eqx.is_inexact_array))[0].dtype
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Return the mean at each input; with `return_std` also the standard deviation of the latent value."""
@@ -165,19 +184,25 @@ class DeepRegressor(base.RegressorMixin, base.BaseEstimator, ABC):
         X = self._validated(X)
         scale, offset = self.fitted_.scale, self.fitted_.offset
         with self.precision():
-            parts = [summarize(law, quantiles, offset, scale) for law in self._laws(X)]
+            parts = [summarize(part, quantiles, offset, scale) for part in self._predictions(X)]
         return join_summaries(parts, len(X))
 
-    def predict_law(self, X: Any, *, scaled: bool = False) -> Prediction:
-        """Return the predictive law in the units of y: a mixture over hidden draws, for `rdgp.metrics`.
+    def predict_distribution(self, X: Any, *, scaled: bool = False, noise_variance: Any = None) -> Prediction:
+        """Return the predictive distribution in the units of y: a mixture over hidden draws, for `rdgp.metrics`.
 
-        With `scaled` it is that of (y - offset_) / scale_.
+        Its moments are those of the latent values; `observed` is the predictive distribution of new observations, which
+        have the learned noise. Noise that was known in `fit` belongs to the observations there and is no part of it;
+        `noise_variance` adds what is known of observations at X, given as in `fit`. With `scaled` the distribution is
+        that of (y - offset_) / scale_.
         """
         X = self._validated(X)
+        offset, scale = self.fitted_.offset, self.fitted_.scale
+        noise = None if noise_variance is None else known_covariances(noise_variance, len(X), scale.size)
         with self.precision():
-            law = join_laws(list(self._laws(X)), len(X))
-            law = law if scaled else rescale(law, self.fitted_.offset, self.fitted_.scale)
-        return as_here(law)
+            found = join_predictions(list(self._predictions(X)), len(X))
+            found = with_known_noise(found, None if noise is None else jnp.asarray(scaled_noise(noise, scale)))
+            found = found if scaled else rescale(found, offset, scale)
+        return as_here(found)
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Float[np.ndarray, "N ..."]:
         """Draw latent functions and evaluate them at all inputs: [N, n_samples], or [N, P, n_samples].
@@ -191,65 +216,6 @@ class DeepRegressor(base.RegressorMixin, base.BaseEstimator, ABC):
             draws = [self._draw(X, key) for key in jax.random.split(jax.random.key(seed), count)]
         values = np.stack(draws, axis=-1) * self.fitted_.scale[:, None] + self.fitted_.offset[:, None]
         return values.reshape(len(X), *self.fitted_.targets.shape[1:], count)
-
-    def describe(
-        self, names: tuple[str, ...], units: tuple[str, ...], attributes: tuple[dict[str, Any], ...] | None = None
-    ) -> "DeepRegressor":
-        """Keep names, units and further attributes of the targets with what was learned."""
-        validation.check_is_fitted(self)
-        outputs = self.fitted_.offset.size
-        attributes = ({},) * outputs if attributes is None else tuple(plain_attributes(own) for own in attributes)
-        if not len(names) == len(units) == len(attributes) == outputs:
-            raise ValueError(f"names and units must be one for each of {outputs} targets, got {names} and {units}")
-        self.fitted_ = self.fitted_._replace(names=tuple(names), units=tuple(units), attributes=attributes)
-        return self
-
-    def save(self, path: str | Path) -> None:
-        """Write the fitted estimator to one file, for `load_estimator`."""
-        validation.check_is_fitted(self)
-        save(self.fitted_, path)
-
-    @property
-    def model_(self) -> DeepGP:
-        """The fitted model, of scaled targets; compute with it inside `with estimator.precision():`."""
-        return self.fitted_.model
-
-    @property
-    def history_(self) -> Float[np.ndarray, "T"]:
-        """The bound at each step of training."""
-        return self.fitted_.history
-
-    @property
-    def status_(self) -> str:
-        """How training ended: ok, nan, diverged or stopped."""
-        return self.fitted_.status
-
-    @property
-    def offset_(self) -> Float[np.ndarray, "P"]:
-        """What is subtracted from targets."""
-        return self.fitted_.offset
-
-    @property
-    def scale_(self) -> Float[np.ndarray, "P"]:
-        """By what targets are divided."""
-        return self.fitted_.scale
-
-    @property
-    def noise_std_(self) -> Float[np.ndarray, "P"]:
-        """Standard deviation of the observation noise, in the units of y."""
-        with self.precision():
-            return float(np.sqrt(self.fitted_.model.noise_variance)) * self.fitted_.scale
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = dict(super().__getstate__())
-        if "fitted_" in state:
-            state["fitted_"] = to_bytes(state["fitted_"])
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        if "fitted_" in state:
-            state = {**state, "fitted_": from_bytes(state["fitted_"])}
-        super().__setstate__(state)
 
     def _default_names(self, outputs: int) -> tuple[str, ...]:
         return ("y",) if outputs == 1 else tuple(f"y{i}" for i in range(outputs))
@@ -270,16 +236,16 @@ class DeepRegressor(base.RegressorMixin, base.BaseEstimator, ABC):
         check_unmasked(X, "X")
         return validation.validate_data(self, X, dtype=np.float64, reset=False)
 
-    def _laws(self, X: Float[np.ndarray, "N F"]) -> Iterator[Prediction]:
-        """Yield laws at blocks of inputs, all with the same hidden draws; blocks are filled up by copies."""
+    def _predictions(self, X: Float[np.ndarray, "N F"]) -> Iterator[Prediction]:
+        """Yield predictions at blocks of inputs, all with the same hidden draws; blocks are filled up by copies."""
         model, key = self.fitted_.model, jax.random.fold_in(jax.random.key(self.fitted_.seed), 1)
-        samples = check_count(self.samples, "samples") if model.hidden else 1
+        samples = check_count(self.samples, "samples") if model.order else 1
         predictor = model.prepare(key=key, samples=samples, num_points=len(X))
         for block in self._blocks(X):
-            law = predictor(self._points_like_model(block))
-            if not isinstance(law, Prediction):
+            found = predictor(self._points_like_model(block))
+            if not isinstance(found, Prediction):
                 raise ValueError("an estimator predicts values, not points of a manifold")
-            yield self._components(law, block)
+            yield self._components(found, block)
 
     def _draw(self, X: Float[np.ndarray, "N F"], key: PRNGKeyArray) -> Float[np.ndarray, "N P"]:
         draw = self.fitted_.model.draw(key=key)

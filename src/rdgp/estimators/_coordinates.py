@@ -1,10 +1,13 @@
-"""Degrees at the door of the estimators."""
+"""Degrees at the interface of the estimators."""
+
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from rdgp.core import compiled
+from rdgp.fields import TangentFrame
 from rdgp.spaces import latlon_to_sphere, wind_to_tangent
 
 
@@ -18,12 +21,13 @@ def tangent_winds(latlon: Float[np.ndarray, "N F"], uv: Float[np.ndarray, "N P"]
     return wind_to_tangent(_wrapped(latlon), jnp.asarray(uv))
 
 
-def wind_frame(latlon: Float[np.ndarray, "N F"]) -> Float[Array, "N 3 2"]:
-    """Return the vectors to the east and to the north as columns; at the poles the longitude given decides."""
-    return compiled(_frame, jnp.asarray(_wrapped(latlon)))
+def wind_frame(latlon: Float[np.ndarray, "N F"], dtype: Any = None) -> TangentFrame:
+    """Return the frame of the vectors to the east and to the north; at the poles the longitude given decides."""
+    columns = compiled(_columns, jnp.asarray(_wrapped(latlon))).astype(dtype)
+    return TangentFrame(columns, columns, (0,))
 
 
-def _frame(latlon: Float[Array, "N 2"]) -> Float[Array, "N 3 2"]:
+def _columns(latlon: Float[Array, "N 2"]) -> Float[Array, "N 3 2"]:
     units = jnp.eye(2, dtype=latlon.dtype)
     return jnp.stack([wind_to_tangent(latlon, jnp.broadcast_to(unit, latlon.shape)) for unit in units], axis=-1)
 

@@ -1,24 +1,34 @@
 """What an estimator has learned, as a tree that files can hold."""
 
+import contextlib
 import os
 import tempfile
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
+import equinox as eqx
 import jax
 import numpy as np
 from jaxtyping import Float
 
+from rdgp.core import register, require
 from rdgp.io import load, save
 from rdgp.models import DeepGP
+
+base: Any = require("sklearn.base", "sklearn")
+validation: Any = require("sklearn.utils.validation", "sklearn")
+
+E = TypeVar("E", bound="FittedEstimator")
 
 _PLAIN = (bool, int, float, str)
 
 
+@register("rdgp:Fitted")
 class Fitted(NamedTuple):
     """A fitted model, the units it works in, and the history of its training.
 
-    The model describes (y - offset) / scale; `seed` gives the hidden draws of its predictions.
+    The model describes (y - offset) / scale; `seed` gives the hidden draws of its predictions. `inputs`, `targets` and
+    `noise_variance` are what it was fitted to, in the units of the user.
     """
 
     estimator: str
@@ -36,6 +46,7 @@ class Fitted(NamedTuple):
     names: tuple[str, ...]
     units: tuple[str, ...]
     attributes: tuple[dict[str, Any], ...]
+    noise_variance: Float[np.ndarray, "N ..."] | None = None
 
 
 def savable_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
@@ -71,3 +82,76 @@ def from_bytes(content: bytes) -> Fitted:
         path.write_bytes(content)
         with jax.enable_x64(True):  # numbers come as they were written
             return load(path)
+
+
+class FittedEstimator(base.BaseEstimator):
+    """What an estimator tells of all it has learned, which is in `fitted_`; pickles and files hold it."""
+
+    fitted_: Fitted
+
+    def precision(self) -> contextlib.AbstractContextManager[Any]:
+        """Return a context in which JAX computes in the precision of the fitted model."""
+        return jax.enable_x64(self._dtype == np.float64 or jax.config.jax_enable_x64)  # type: ignore[attr-defined]
+
+    @property
+    def _dtype(self) -> Any:
+        return jax.tree.leaves(eqx.filter(self.fitted_.model, eqx.is_inexact_array))[0].dtype
+
+    def describe(
+        self: E, names: tuple[str, ...], units: tuple[str, ...], attributes: tuple[dict[str, Any], ...] | None = None
+    ) -> E:
+        """Keep names, units and further attributes of the targets with what was learned, and return the estimator."""
+        validation.check_is_fitted(self)
+        outputs = self.fitted_.offset.size
+        attributes = ({},) * outputs if attributes is None else tuple(plain_attributes(own) for own in attributes)
+        if not len(names) == len(units) == len(attributes) == outputs:
+            raise ValueError(f"names and units must be one for each of {outputs} targets, got {names} and {units}")
+        self.fitted_ = self.fitted_._replace(names=tuple(names), units=tuple(units), attributes=attributes)
+        return self
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted estimator to one file, for `load_estimator`."""
+        validation.check_is_fitted(self)
+        save(self.fitted_, path)
+
+    @property
+    def model_(self) -> DeepGP:
+        """The fitted model, of scaled targets; compute with it inside `with estimator.precision():`."""
+        return self.fitted_.model
+
+    @property
+    def history_(self) -> Float[np.ndarray, "T"]:
+        """The ELBO at each step of training."""
+        return self.fitted_.history
+
+    @property
+    def status_(self) -> str:
+        """How training ended: ok, nan, diverged or stopped."""
+        return self.fitted_.status
+
+    @property
+    def offset_(self) -> Float[np.ndarray, "P"]:
+        """What is subtracted from targets."""
+        return self.fitted_.offset
+
+    @property
+    def scale_(self) -> Float[np.ndarray, "P"]:
+        """By what targets are divided."""
+        return self.fitted_.scale
+
+    @property
+    def noise_std_(self) -> Float[np.ndarray, "P"]:
+        """Standard deviation of the learned observation noise, to which known noise adds, in the units of y."""
+        with self.precision():
+            return float(np.sqrt(self.fitted_.model.noise_variance)) * self.fitted_.scale
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        if "fitted_" in state:
+            state["fitted_"] = to_bytes(state["fitted_"])
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if "fitted_" in state:
+            state = {**state, "fitted_": from_bytes(state["fitted_"])}
+        super().__setstate__(state)

@@ -9,8 +9,7 @@ from jaxtyping import Array, Float
 
 from rdgp.estimators._base import DeepRegressor
 from rdgp.estimators._coordinates import latlon_points
-from rdgp.models import DeepGP, Prediction, deep_gp
-from rdgp.models._builders import FieldName
+from rdgp.models import DeepGP, FieldName, Prediction, deep_gp
 from rdgp.spaces import Sphere
 
 _COORDINATES = ("latlon", "ambient", "lifted")
@@ -21,9 +20,9 @@ class SphereRegressor(DeepRegressor):
 
     `coordinates` says what the columns of X are: "latlon" latitude and longitude in degrees; "ambient" unit vectors in
     any dimension; "lifted" any d features, which are put on the sphere S_d as (x, 1) / |(x, 1)|: scale them to about
-    one before. Targets are standardized inside. `layers` counts the output layer, so 1 is a Gaussian process. `levels`
-    and `output_levels` count the eigenvalues that hidden and output layers keep, `samples` the hidden draws of a
-    prediction. With `batch_size="auto"` all points are taken at once unless there are thousands.
+    one before. Targets are standardized inside. `layers` counts the output layer, so 1 is a Gaussian process.
+    `num_levels` and `num_output_levels` count the eigenvalues that hidden and output layers keep, `samples` the hidden
+    draws of a prediction. With `batch_size="auto"` all points are taken at once unless there are thousands.
     """
 
     coordinates: Literal["latlon", "ambient", "lifted"]
@@ -35,8 +34,8 @@ class SphereRegressor(DeepRegressor):
         coordinates: Literal["latlon", "ambient", "lifted"] = "latlon",
         *,
         field: FieldName = "hodge",
-        levels: int | None = None,
-        output_levels: int | None = None,
+        num_levels: int | None = None,
+        num_output_levels: int | None = None,
         steps: int | None = None,
         batch_size: int | Literal["auto"] | None = "auto",
         samples: int = 10,
@@ -48,8 +47,8 @@ class SphereRegressor(DeepRegressor):
         self.layers = layers
         self.coordinates = coordinates
         self.field = field
-        self.levels = levels
-        self.output_levels = output_levels
+        self.num_levels = num_levels
+        self.num_output_levels = num_output_levels
         self.steps = steps
         self.batch_size = batch_size
         self.samples = samples
@@ -75,8 +74,8 @@ class SphereRegressor(DeepRegressor):
             self.layers,
             self.field,
             "scalar" if outputs == 1 else outputs,
-            levels=self.levels,
-            output_levels=self.output_levels,
+            num_levels=self.num_levels,
+            num_output_levels=self.num_output_levels,
             constant_mean=True,
         )
 
@@ -90,17 +89,20 @@ class SphereRegressor(DeepRegressor):
 
     def _scaling(self, targets: Float[np.ndarray, "N ..."]) -> tuple[Float[np.ndarray, "P"], Float[np.ndarray, "P"]]:
         columns = targets.reshape(len(targets), -1)
-        offset, deviation = columns.mean(axis=0), columns.std(axis=0)
+        offset, std = columns.mean(axis=0), columns.std(axis=0)
         smallest = np.finfo(np.float32).eps * np.abs(offset)  # constant but for rounding
-        return offset, np.where(deviation > smallest, deviation, 1.0)
+        return offset, np.where(std > smallest, std, 1.0)
 
     def _observations(
         self, inputs: Float[np.ndarray, "N F"], scaled: Float[np.ndarray, "N P"]
     ) -> Float[Array, "N ..."]:
         return jnp.asarray(scaled[:, 0] if scaled.shape[1] == 1 else scaled)
 
-    def _components(self, law: Prediction, inputs: Float[np.ndarray, "N F"]) -> Prediction:
-        return law
+    def _noise(self, inputs: Float[np.ndarray, "N F"], scaled: Float[np.ndarray, "N ..."]) -> Float[Array, "N ..."]:
+        return jnp.asarray(scaled)
+
+    def _components(self, prediction: Prediction, inputs: Float[np.ndarray, "N F"]) -> Prediction:
+        return prediction
 
     def _values(self, drawn: Float[Array, "N ..."], inputs: Float[np.ndarray, "N F"]) -> Float[Array, "N P"]:
         return drawn.reshape(len(inputs), -1)

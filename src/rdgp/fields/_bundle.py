@@ -127,6 +127,11 @@ class TangentBundle(Bundle):
         chosen = whole if columns.size == self.space.dim else whole[..., columns]
         return tangent_frame(self.space, self.factors, x, chosen)
 
+    def details(self) -> tuple[str, ...]:
+        """Return the factors and the frame, where they are chosen."""
+        factors = [] if len(self.factors) == len(self.space.factors) else [f"factors={self.factors}"]
+        return (*factors, *([] if self.frame_name == "default" else [f'frame="{self.frame_name}"']))
+
     def target(self, space: Space) -> Space:
         """Return the space itself."""
         return space

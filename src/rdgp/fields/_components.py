@@ -14,7 +14,7 @@ from rdgp.kernels import ClosedFormKernel, Kernel, RandomFeatures, closed_form
 from rdgp.spaces import Space
 from rdgp.spectra import ScalarSpectrum, ambient_spectra, provides, scalar_spectrum
 
-Levels = int | Sequence[int] | None
+Levels = int | Sequence[int | None] | None  # one for each factor may be None, where there is no spectrum
 
 _NUM_RANDOM = 1024  # random features of a draw
 _MANY = 8192  # eigenfunctions above which a draw takes random features instead
@@ -27,7 +27,11 @@ class Component(eqx.Module):
 
     kernel: eqx.AbstractVar[Kernel | ClosedFormKernel]
     space: eqx.AbstractVar[Space]
-    spectrum: eqx.AbstractVar[ScalarSpectrum]
+
+    @property
+    @abstractmethod
+    def spectrum(self) -> ScalarSpectrum:
+        """The discrete spectrum, or an error if there is none."""
 
     @property
     @abstractmethod
@@ -60,8 +64,13 @@ class SpectralComponent(Component):
     """A kernel on a space with a discrete spectrum."""
 
     kernel: Kernel
-    spectrum: ScalarSpectrum
+    _spectrum: ScalarSpectrum
     space: Space
+
+    @property
+    def spectrum(self) -> ScalarSpectrum:
+        """The eigenfunctions."""
+        return self._spectrum
 
     @property
     def has_features(self) -> bool:
@@ -141,18 +150,19 @@ class ClosedFormComponent(Component):
         wrong = np.abs(np.log(ratio)) > np.log(_FAR_OFF)
         if not np.any(wrong):
             return self
-        return ClosedFormComponent(self.kernel.with_lengthscale(np.where(wrong, _START * spread, own)), self.space)
+        kernel = self.kernel.with_lengthscale(np.where(wrong, _START * spread, own))
+        return ClosedFormComponent(kernel=kernel, space=self.space)
 
 
 def component_on(space: Space, kernel: Kernel, num_levels: Levels, ambient: int | None) -> Component:
     """Return a kernel on a space: by the discrete spectrum if the space has one, else in closed form."""
     if not provides(scalar_spectrum, space):
-        return ClosedFormComponent(closed_form(space, kernel), space)
+        return ClosedFormComponent(kernel=closed_form(space, kernel), space=space)
     if not isinstance(num_levels, int | np.integer):
         raise ValueError(f"num_levels must be a number for {space}, got {num_levels}; 7 keeps seven eigenvalues")
     count = int(num_levels)
     spectrum = scalar_spectrum(space, count) if ambient is None else ambient_spectra(space, count)[ambient]
-    return SpectralComponent(kernel.on_manifold(), spectrum, space)
+    return SpectralComponent(kernel=kernel.on_manifold(), _spectrum=spectrum, space=space)
 
 
 @register("rdgp:Eigenfunctions")

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from functools import reduce
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -11,11 +12,10 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from rdgp.core import Numbers, as_float_array, check_finite, check_size, compiled, register
 from rdgp.fields._bundle import Bundle
-from rdgp.fields._frames import Frame
 from rdgp.fields._process import Process, ProcessDraw
 from rdgp.spaces import Space
 
-Weights = tuple[Float[Array, "r m"], ...]
+Weights = tuple[Float[Array, "_ _"], ...]  # [copies, features] of each process
 
 
 class FunctionDraw(eqx.Module):
@@ -25,7 +25,7 @@ class FunctionDraw(eqx.Module):
     def __call__(self, x: Float[Array, "N D"]) -> Float[Array, "N ..."]:
         """Evaluate it."""
 
-    def at(self, x: Float[Array, "N D"], basis: object) -> Float[Array, "N ..."]:
+    def at(self, x: Float[Array, "N D"], basis: Any) -> Float[Array, "N ..."]:
         """Evaluate it where the field's basis is known, if that helps."""
         return self(x)
 
@@ -34,11 +34,16 @@ class Field(eqx.Module):
     """A zero-mean Gaussian prior over functions or vector fields on a space.
 
     A field is a linear image of independent processes. A field of your own defines `bundle`, `processes`, `mixing` and
-    `with_scale_of`; everything else follows, and may be overridden where there is a cheaper way.
+    `with_scale_of`; everything else follows, and may be overridden where there is a cheaper way. Frames that its
+    methods receive are those of its bundle.
     """
 
     space: eqx.AbstractVar[Space]
-    bundle: eqx.AbstractVar[Bundle]  # where values live
+
+    @property
+    @abstractmethod
+    def bundle(self) -> Bundle:
+        """Where values live."""
 
     @property
     @abstractmethod
@@ -46,7 +51,7 @@ class Field(eqx.Module):
         """The independent processes of which the field is a linear image."""
 
     @abstractmethod
-    def mixing(self, x: Float[Array, "N D"], frame: Frame) -> tuple[Float[Array, "N q p r"], ...]:
+    def mixing(self, x: Float[Array, "N D"], frame: Any) -> tuple[Float[Array, "N q _ _"], ...]:
         """Return the matrices that turn values of the processes into coordinates in a frame."""
 
     @abstractmethod
@@ -57,6 +62,10 @@ class Field(eqx.Module):
     @abstractmethod
     def variance(self) -> Float[Array, ""]:
         """Mean square of a coordinate."""
+
+    def with_lengthscales_of(self, x: Float[np.ndarray, "N D"]) -> "Field":
+        """Return the field with lengthscales that fit the data's units, where it has units and its own are far off."""
+        return self
 
     def features(self, x: Numbers) -> Float[Array, "..."]:
         """Evaluate the features: [N, M] scalar, [N, P, M] stacked, [N, D, M] tangent."""
@@ -69,7 +78,7 @@ class Field(eqx.Module):
         columns = jnp.moveaxis(self._unscaled(x, frame), -1, 0)  # [M, N, q]
         return jnp.moveaxis(frame.values(columns), 0, -1)
 
-    def _unscaled(self, x: Float[Array, "N D"], frame: Frame) -> Float[Array, "N q M"]:
+    def _unscaled(self, x: Float[Array, "N D"], frame: Any) -> Float[Array, "N q M"]:
         """Return the coordinates of all features, copy after copy of each process."""
         pairs = zip(self.mixing(x, frame), self.processes, strict=True)
         blocks = [jnp.einsum("nqpr,npm->nqrm", mix, process.features(x)) for mix, process in pairs]
@@ -141,40 +150,40 @@ class Field(eqx.Module):
         return tuple(piece.reshape(size) for piece, size in zip(pieces, sizes, strict=True))
 
     def split(
-        self, x: Float[Array, "N D"], frame: Frame, coordinates: Float[Array, "*S N q"]
+        self, x: Float[Array, "N D"], frame: Any, coordinates: Float[Array, "*S N q"]
     ) -> Float[Array, "*S N p r"]:
         """Arrange coordinates as p correlated numbers of r independent copies that share one covariance."""
         return coordinates[..., None]
 
     def join(
-        self, x: Float[Array, "N D"], frame: Frame, mean: Float[Array, "N p r"], covariance: Float[Array, "N p p"]
+        self, x: Float[Array, "N D"], frame: Any, mean: Float[Array, "N p r"], covariance: Float[Array, "N p p"]
     ) -> tuple[Float[Array, "N q"], Float[Array, "N q q"]]:
         """Turn mean and covariance of the correlated numbers into those of the coordinates."""
         return mean[..., 0], covariance
 
     def gram(
-        self, x: Float[Array, "N D"], y: Float[Array, "L D"], frame_x: Frame, frame_y: Frame
+        self, x: Float[Array, "N D"], y: Float[Array, "L D"], frame_x: Any, frame_y: Any
     ) -> Float[Array, "N p L p"]:
         """Return the covariance of the p correlated numbers."""
         return self.joint_gram(x, y, frame_x, frame_y)
 
-    def design(self, x: Float[Array, "N D"], frame: Frame) -> Float[Array, "N p m"]:
+    def design(self, x: Float[Array, "N D"], frame: Any) -> Float[Array, "N p m"]:
         """Evaluate features times scales of the p correlated numbers."""
         return self.joint_design(x, frame)
 
     def joint_gram(
-        self, x: Float[Array, "N D"], y: Float[Array, "L D"], frame_x: Frame, frame_y: Frame
+        self, x: Float[Array, "N D"], y: Float[Array, "L D"], frame_x: Any, frame_y: Any
     ) -> Float[Array, "N q L q"]:
         """Return the covariance of all coordinates."""
         triples = zip(self.mixing(x, frame_x), self.processes, self.mixing(y, frame_y), strict=True)
         terms = [jnp.einsum("napr,nplo,lbor->nalb", a, process.covariance(x, y), b) for a, process, b in triples]
         return reduce(jnp.add, terms)
 
-    def joint_design(self, x: Float[Array, "N D"], frame: Frame) -> Float[Array, "N q M"]:
+    def joint_design(self, x: Float[Array, "N D"], frame: Any) -> Float[Array, "N q M"]:
         """Evaluate features times scales of all coordinates."""
         return self._unscaled(x, frame) * self._scales().astype(x.dtype)
 
-    def point_variance(self, x: Float[Array, "N D"], frame: Frame) -> Float[Array, "N p p"]:
+    def point_variance(self, x: Float[Array, "N D"], frame: Any) -> Float[Array, "N p p"]:
         """Return the covariance of the p correlated numbers at each point alone."""
         pairs = zip(self.mixing(x, frame), self.processes, strict=True)
         return reduce(jnp.add, [jnp.einsum("napr,npo,nbor->nab", m, p.variance(x), m) for m, p in pairs])
@@ -190,21 +199,21 @@ class Field(eqx.Module):
         triples = zip(self.processes, basis, weights, strict=True)
         return self.assemble(x, tuple(process.evaluate(own, x, w) for process, own, w in triples))
 
-    def assemble(self, x: Float[Array, "N D"], values: tuple[Float[Array, "N p r"], ...]) -> Float[Array, "N ..."]:
+    def assemble(self, x: Float[Array, "N D"], values: tuple[Float[Array, "N _ _"], ...]) -> Float[Array, "N ..."]:
         """Turn values of the processes into values of the field."""
         frame = self.bundle.frame(x)
         pairs = zip(self.mixing(x, frame), values, strict=True)
         return frame.values(reduce(jnp.add, [jnp.einsum("nqpr,npr->nq", mix, value) for mix, value in pairs]))
 
     def mean_and_trace(
-        self, x: Float[Array, "N D"], frame: Frame, means: Weights, factors: tuple[Float[Array, "r m m"], ...]
+        self, x: Float[Array, "N D"], frame: Any, means: Weights, factors: tuple[Float[Array, "r m m"], ...]
     ) -> tuple[Float[Array, "N q"], Float[Array, "N"]]:
         """Return mean coordinates and total variance of a value, given means and factors of its whitened weights."""
         value = self.evaluate(self.basis(x), x, means)
         return frame.coordinates(value), self.variance_trace(x, frame, factors)
 
     def variance_trace(
-        self, x: Float[Array, "N D"], frame: Frame, factors: tuple[Float[Array, "r m m"], ...]
+        self, x: Float[Array, "N D"], frame: Any, factors: tuple[Float[Array, "_ _ _"], ...]
     ) -> Float[Array, "N"]:
         """Return the total variance of a value whose whitened weights have given Cholesky factors."""
         total = jnp.zeros(x.shape[0], x.dtype)
@@ -216,6 +225,14 @@ class Field(eqx.Module):
             inner = jnp.einsum("nqpr,nqor->npor", mix, mix)
             total = total + jnp.einsum("npor,nprk,nork->n", inner, half, half)
         return total
+
+    def details(self) -> tuple[str, ...]:
+        """Return what a short text about the field says between its space and its number of features."""
+        return ()
+
+    def __repr__(self) -> str:
+        count = [f"{self.num_weights} features"] if self.has_features else []
+        return f"{type(self).__name__}({', '.join([str(self.space), *self.details(), *count])})"
 
     def check_values(self, x: Float[Array, "N D"], values: Numbers, name: str = "y") -> Float[Array, "N ..."]:
         """Return values as an array, or raise a ValueError that says what is wrong with them."""

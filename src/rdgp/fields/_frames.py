@@ -6,6 +6,7 @@ vectors is singular.
 """
 
 from abc import abstractmethod
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -49,7 +50,7 @@ class Frame(eqx.Module):
         """Return the variance of each component of the values."""
 
     @abstractmethod
-    def components(self, other: "Frame", coordinates: Float[Array, "*S N q"]) -> Float[Array, "*S N q"]:
+    def components(self, other: Any, coordinates: Float[Array, "*S N q"]) -> Float[Array, "*S N q"]:
         """Turn coordinates in another frame at the same points into coordinates in this one."""
 
     @abstractmethod
@@ -95,7 +96,7 @@ class NumberFrame(Frame):
         """Return the diagonal."""
         return self.values(jnp.diagonal(covariance, axis1=-2, axis2=-1))
 
-    def components(self, other: Frame, coordinates: Float[Array, "*S N q"]) -> Float[Array, "*S N q"]:
+    def components(self, other: Any, coordinates: Float[Array, "*S N q"]) -> Float[Array, "*S N q"]:
         """Numbers are the same in any frame."""
         return coordinates
 
@@ -144,7 +145,7 @@ class TangentFrame(Frame):
         """Return the variance of each ambient component."""
         return jnp.einsum("npi,...nij,npj->...np", self.columns, covariance, self.columns)
 
-    def components(self, other: "TangentFrame", coordinates: Float[Array, "*S N q"]) -> Float[Array, "*S N q"]:
+    def components(self, other: Any, coordinates: Float[Array, "*S N q"]) -> Float[Array, "*S N q"]:
         """Rotate the coordinates."""
         return jnp.einsum("npq,...nq->...np", self.components_of(other), coordinates)
 
@@ -165,8 +166,8 @@ def tangent_frame(
     space: Space, factors: tuple[int, ...], x: Float[Array, "N D"], columns: Float[Array, "N D q"]
 ) -> TangentFrame:
     """Return orthonormal tangent vectors at x, given in all ambient coordinates, as a frame of some factors."""
-    lowered = space.lower(x[:, None, :], jnp.swapaxes(columns, -1, -2))
-    rows = jnp.swapaxes(lowered, -1, -2)
+    covectors = space.covector(x[:, None, :], jnp.swapaxes(columns, -1, -2))
+    rows = jnp.swapaxes(covectors, -1, -2)
     return TangentFrame(
         restrict(space, factors, columns, axis=-2), restrict(space, factors, rows, axis=-2), tuple(factors)
     )

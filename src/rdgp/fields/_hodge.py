@@ -77,6 +77,10 @@ class HodgeProcess(Process):
         """Evaluate the eigenfields in the frame."""
         return small_product(self.bundle.frame(x).rows, self.spectrum.features(x))
 
+    def lowest_features(self, x: Float[Array, "N D"], num_levels: int) -> Float[Array, "N p _"]:
+        """Evaluate the eigenfields of the lowest levels in the frame."""
+        return small_product(self.bundle.frame(x).rows, self.spectrum.lowest_features(x, num_levels))
+
     def basis(self, x: Float[Array, "N D"]) -> Float[Array, "..."]:
         """Evaluate what sums of eigenfields need."""
         return self.spectrum.basis(x)
@@ -146,6 +150,11 @@ class HodgeField(Field):
 
     Each part has its own kernel or is None; on a product a tuple gives each factor its own. `num_levels` counts the
     eigenvalues kept of each part. The variance of a part is E|g|² = σ²; of a harmonic kernel only the variance matters.
+
+    >>> from rdgp.kernels import Matern
+    >>> from rdgp.spaces import Sphere
+    >>> HodgeField(Sphere(2), curl=Matern(1.5, 0.5, 0.01), num_levels=3)
+    HodgeField(Sphere(2), curl=Matern(nu=1.5, lengthscale=0.5, variance=0.01), 15 features)
     """
 
     space: Space
@@ -176,6 +185,11 @@ class HodgeField(Field):
     def processes(self) -> tuple[HodgeProcess]:
         """The field, in components of the space's frame."""
         return (HodgeProcess(self.bundle, self.spectrum, self.kernels),)
+
+    def details(self) -> tuple[str, ...]:
+        """Return the kernels of the parts."""
+        pairs = zip(self.spectrum.parts, self.kernels, strict=True)
+        return tuple(f"{part.name}={kernels[0] if len(kernels) == 1 else kernels}" for part, kernels in pairs)
 
     @property
     def is_one_process(self) -> bool:

@@ -57,6 +57,11 @@ class ScalarPrior(eqx.Module):
         pairs = zip(self.spectra, _split(self.space, x, self.components), strict=True)
         return outer_last_axis([spectrum.features(part) for spectrum, part in pairs])
 
+    def lowest_features(self, x: Float[Array, "*N D"], num_levels: int) -> Float[Array, "*N m"]:
+        """Evaluate the features of the lowest levels."""
+        pairs = zip(self.spectra, _split(self.space, x, self.components), strict=True)
+        return outer_last_axis([spectrum.lowest_features(part, num_levels) for spectrum, part in pairs])
+
     def synthesize(
         self, features: Float[Array, "N M"], x: Float[Array, "N D"], coefficients: Float[Array, "M q"]
     ) -> Float[Array, "N q"]:
@@ -151,7 +156,8 @@ class ScalarPrior(eqx.Module):
 
     def with_lengthscales_of(self, x: Float[np.ndarray, "N D"]) -> "ScalarPrior":
         """Return the prior with lengthscales that fit the spread of data, where they have units and are far off."""
-        pairs = zip(self.components, _split(self.space, x, self.components), strict=True)
+        parts = [x[:, own] for own in self.space.slices] if len(self.components) > 1 else [x]
+        pairs = zip(self.components, parts, strict=True)
         return ScalarPrior(self.space, tuple(component.with_lengthscale_of(part) for component, part in pairs))
 
     @property
@@ -163,6 +169,9 @@ class ScalarPrior(eqx.Module):
     def kernels(self) -> tuple[Kernel | ClosedFormKernel, ...]:
         """The kernels of the components."""
         return tuple(component.kernel for component in self.components)
+
+    def __repr__(self) -> str:
+        return repr(self.kernels[0] if len(self.kernels) == 1 else self.kernels)
 
 
 def _split(space: Space, x: Float[Array, "*N D"], components: tuple) -> tuple[Float[Array, "*N _"], ...]:

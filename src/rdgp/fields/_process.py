@@ -70,6 +70,10 @@ class Process(eqx.Module):
     def features(self, x: Float[Array, "N D"]) -> Float[Array, "N p m"]:
         """Evaluate the features shared by all copies."""
 
+    def lowest_features(self, x: Float[Array, "N D"], num_levels: int) -> Float[Array, "N p _"]:
+        """Evaluate the features of the lowest levels of each part."""
+        return self.features(x)[..., self.levels.level < num_levels]
+
     @abstractmethod
     def scales(self) -> Float[Array, "m"]:
         """Return the prior standard deviations of the features' coefficients."""
@@ -156,6 +160,10 @@ class ScalarProcess(Process):
     def features(self, x: Float[Array, "N D"]) -> Float[Array, "N 1 m"]:
         """Evaluate the eigenfunctions."""
         return self.prior.features(x)[:, None, :]
+
+    def lowest_features(self, x: Float[Array, "N D"], num_levels: int) -> Float[Array, "N 1 _"]:
+        """Evaluate the eigenfunctions of the lowest levels."""
+        return self.prior.lowest_features(x, num_levels)[:, None, :]
 
     def scales(self) -> Float[Array, "m"]:
         """Return the scales of the prior."""

@@ -53,10 +53,18 @@ class CopiesField(Field):
         """Variance of a coordinate."""
         return self.prior.variance_parameter
 
+    def details(self) -> tuple[str, ...]:
+        """Return the kernel."""
+        return (repr(self.prior),)
+
     def with_scale_of(self, x: Float[np.ndarray, "N D"], mean_square: float) -> "CopiesField":
         """Return the field with a variance, and with lengthscales that fit the data's units."""
         prior = self.prior.with_lengthscales_of(x).with_variance(mean_square)
         return eqx.tree_at(lambda field: field.prior, self, prior)
+
+    def with_lengthscales_of(self, x: Float[np.ndarray, "N D"]) -> "CopiesField":
+        """Return the field with lengthscales that fit the data's units."""
+        return eqx.tree_at(lambda field: field.prior, self, self.prior.with_lengthscales_of(x))
 
     def split(
         self, x: Float[Array, "N D"], frame: Frame, coordinates: Float[Array, "*S N q"]
@@ -125,7 +133,7 @@ class ScalarField(CopiesField):
         return NumberBundle(())
 
     def copies_frame(self, x: Float[Array, "N D"]) -> Frame:
-        """A number is its own coordinate."""
+        """Return the frame of numbers: each is its own coordinate."""
         return self.bundle.frame(x)
 
 
@@ -143,6 +151,10 @@ class StackedField(CopiesField):
         self.space = space
         self.outputs = check_count(outputs, "outputs")
         self.prior = scalar_prior(space, kernel, num_levels)
+
+    def details(self) -> tuple[str, ...]:
+        """Return the kernel and the number of outputs."""
+        return (*super().details(), f"outputs={self.outputs}")
 
     @property
     def bundle(self) -> NumberBundle:

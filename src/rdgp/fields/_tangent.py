@@ -30,7 +30,7 @@ class ProjectedField(Field):
     """
 
     space: Space
-    bundle: TangentBundle
+    _bundle: TangentBundle
     priors: tuple[ScalarPrior, ...]  # one for each factor that values are tangent to
 
     def __init__(
@@ -41,8 +41,18 @@ class ProjectedField(Field):
         *,
         factors: Sequence[int] | None = None,
     ) -> None:
-        self.space, self.bundle = space, TangentBundle(space, factors)
+        self.space, self._bundle = space, TangentBundle(space, factors)
         self.priors = tuple(scalar_prior(space, kernel, num_levels, factor) for factor in self.bundle.factors)
+
+    def details(self) -> tuple[str, ...]:
+        """Return the kernels, one where all factors share it, and which factors vectors are tangent to."""
+        kernels = tuple(dict.fromkeys(map(repr, self.priors)))
+        return (*kernels, *self.bundle.details())
+
+    @property
+    def bundle(self) -> TangentBundle:
+        """Vectors tangent to the chosen factors."""
+        return self._bundle
 
     @property
     def processes(self) -> tuple[ScalarProcess, ...]:
@@ -59,7 +69,12 @@ class ProjectedField(Field):
         priors = tuple(prior.with_lengthscales_of(x).with_variance(mean_square) for prior in self.priors)
         return eqx.tree_at(lambda field: field.priors, self, priors)
 
-    def mixing(self, x: Float[Array, "N D"], frame: TangentFrame) -> tuple[Float[Array, "N q 1 r"], ...]:
+    def with_lengthscales_of(self, x: Float[np.ndarray, "N D"]) -> "ProjectedField":
+        """Return the field with lengthscales that fit the data's units."""
+        priors = tuple(prior.with_lengthscales_of(x) for prior in self.priors)
+        return eqx.tree_at(lambda field: field.priors, self, priors)
+
+    def mixing(self, x: Float[Array, "N D"], frame: TangentFrame) -> tuple[Float[Array, "N q 1 _"], ...]:
         """Return the components of the unit vectors of the ambient space."""
         rows = jnp.swapaxes(frame.rows, -1, -2)[:, :, None, :]
         return tuple(rows[..., part] for part, _ in self._blocks())
@@ -75,7 +90,7 @@ class ProjectedField(Field):
         ]
         return reduce(jnp.add, terms)
 
-    def assemble(self, x: Float[Array, "N D"], values: tuple[Float[Array, "N 1 r"], ...]) -> Float[Array, "N V"]:
+    def assemble(self, x: Float[Array, "N D"], values: tuple[Float[Array, "N 1 _"], ...]) -> Float[Array, "N V"]:
         """Project the ambient vectors."""
         ambient = jnp.concatenate([value[:, 0, :] for value in values], axis=-1)
         factors = self.bundle.factors
@@ -98,7 +113,7 @@ class FrameField(CopiesField):
     """
 
     space: Space
-    bundle: TangentBundle
+    _bundle: TangentBundle
     prior: ScalarPrior
 
     def __init__(
@@ -110,9 +125,18 @@ class FrameField(CopiesField):
         *,
         factors: Sequence[int] | None = None,
     ) -> None:
-        self.space, self.bundle = space, TangentBundle(space, factors, frame=frame)
+        self.space, self._bundle = space, TangentBundle(space, factors, frame=frame)
         _check_frame(self.bundle)
         self.prior = scalar_prior(space, kernel, num_levels)
+
+    def details(self) -> tuple[str, ...]:
+        """Return the kernel, which factors vectors are tangent to, and the frame."""
+        return (*super().details(), *self.bundle.details())
+
+    @property
+    def bundle(self) -> TangentBundle:
+        """Vectors tangent to the chosen factors, in the frame of the field."""
+        return self._bundle
 
     @property
     def degree(self) -> None:

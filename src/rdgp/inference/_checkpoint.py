@@ -8,6 +8,7 @@ import jax
 import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
+from rdgp.fields import Field
 from rdgp.io import load_leaves, save_leaves
 from rdgp.models import Data, DeepGP
 
@@ -19,12 +20,12 @@ def describe_fit(model: DeepGP, data: Data, key: PRNGKeyArray) -> Summary:
     """Return what tells fits apart: points, data and key by a digest, and the sizes of all layers."""
     arrays = (data.x, data.y, *([] if data.noise is None else [data.noise]), jax.random.key_data(key))
     digest = sha256(b"".join(np.asarray(array).tobytes() for array in arrays)).hexdigest()[:12]
-    parts = (*model.hidden, *([] if model.output.bundle is None else [model.output]))
-    layers = [f"{type(part.field).__name__} on {part.field.space} of {_size(part.field)} features" for part in parts]
+    fields = [layer.field for layer in model.hidden] + ([] if model.output.bundle is None else [model.field])
+    layers = [f"{type(field).__name__} on {field.space} of {_size(field)} features" for field in fields]
     return {"points": data.num_points, "data and key": digest, "layers": layers}
 
 
-def _size(field: Any) -> int:
+def _size(field: Field) -> int:
     return field.num_weights if field.has_features else 0
 
 

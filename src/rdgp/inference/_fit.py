@@ -26,8 +26,9 @@ from rdgp.core import (
 from rdgp.inference._checkpoint import Summary, describe_fit, load_state, save_state
 from rdgp.inference._finalize import finalize
 from rdgp.inference._loop import LoopState, Plan, advance, initial_state
+from rdgp.inference._noise import with_noise_of_hidden_layers
 from rdgp.inference._recipe import RECIPES, Recipe, RecipeName, affordable_subsample, is_expensive
-from rdgp.models import Data, DeepGP, Explicit, noise_floor
+from rdgp.models import Data, DeepGP, Explicit, noise_floor, scatter
 from rdgp.posteriors import InducingPoints, Interdomain, kmeans
 
 _COARSE = 1e-4  # share of noise in the variance of the observations below which single precision harms
@@ -100,6 +101,7 @@ def fit(
     samples = _default_samples(model, data) if samples is None else check_count(samples, "samples")
     model = jax.tree.map(lambda leaf: _cast(leaf, data.x.dtype), chosen.initialize(model, data))
     _warn_if_coarse(model, data)
+    model = with_noise_of_hidden_layers(model, data, key)
     subsample = affordable_subsample(model, data) if chosen.subsample else None
     plan = Plan(chosen, optimizer, steps, samples, batch_size or subsample, fixed_draws)
     return _train(model, data, key, plan, progress, checkpoint, callback)
@@ -137,7 +139,7 @@ def _warn_if_coarse(model: DeepGP, data: Data) -> None:
     """Warn if rounding is likely to be taken for noise: covariance matrices with little noise magnify its errors."""
     if not model.output.joint:
         return
-    variance = float(np.mean(np.var(np.asarray(data.y, float), axis=0)))
+    variance = scatter(data)
     noise = float(model.noise_variance) + (0.0 if data.noise is None else float(jnp.min(_smallest(data.noise))))
     if variance == 0.0:
         return

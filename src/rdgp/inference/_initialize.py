@@ -1,5 +1,7 @@
 """Initializers: where training starts."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -9,8 +11,8 @@ from jaxtyping import Array, Float, PyTree
 from rdgp.core import Parameter, Parametric, compiled_quickly, log_prior, split_trainable
 from rdgp.fields import Field
 from rdgp.kernels import ClosedFormKernel, Kernel
-from rdgp.likelihoods import Likelihood
-from rdgp.models import START_NOISE, Data, DeepGP, Explicit, noise_of, search
+from rdgp.likelihoods import ObservationModel
+from rdgp.models import START_NOISE, Data, DeepGP, noise_of, search
 from rdgp.posteriors import WhitenedGaussian, log_evidence, uses_features
 
 NEARLY_DETERMINISTIC = 0.01  # standard deviation of hidden inducing variables where the paper's recipe starts
@@ -19,6 +21,7 @@ _PLENTY = 20_000  # ... and where a step costs no more than in proportion to the
 _PART = 4096  # points whose features are held at once
 _NOTHING = 1e-12  # stands for the size of observations that are all zero
 _STEPS = 60
+_SCORING_STEPS = 10
 
 
 def start_shallow(model: DeepGP, data: Data) -> DeepGP:
@@ -47,12 +50,12 @@ def start_shallow(model: DeepGP, data: Data) -> DeepGP:
 
 def _start_output(model: DeepGP, field: Field, data: Data) -> DeepGP:
     """Return the model with a field of its output, and with an explicit posterior at its optimum."""
-    if not isinstance(model.output, Explicit):
-        return eqx.tree_at(lambda m: m.output._field, model, field)
-    model = eqx.tree_at(lambda m: m.output.variational.field, model, field)
-    model = _with_optimal_output(model, data)
-    noisier = model.likelihood.with_values(noise_variance=_mean_square_error(model, data))
-    return _with_optimal_output(eqx.tree_at(lambda m: m.likelihood, model, noisier), data)
+    model = eqx.tree_at(lambda m: m.output, model, model.process_output.with_field(field))
+    if model.output.joint:
+        return model
+    model = with_optimal_output(model, data)
+    noisier = model.likelihood.with_values(noise_variance=_noise_left(model, data))
+    return with_optimal_output(eqx.tree_at(lambda m: m.likelihood, model, noisier), data)
 
 
 def _mean_of(mean: Parameter | None, data: Data) -> Parameter | None:
@@ -78,7 +81,7 @@ def start_like_the_paper(model: DeepGP, data: Data) -> DeepGP:
 
 
 def _reset(part: PyTree, variance: float, std: float) -> PyTree:
-    """Set all kernels of a layer to ν = 3/2, κ = 1 and a variance, and its inducing variables to a standard deviation."""
+    """Set all kernels of a layer to ν = 3/2, κ = 1 and a variance, its inducing variables to a standard deviation."""
     start = {"nu": 1.5, "lengthscale": 1.0, "variance": variance}
 
     def is_reset(node: object) -> bool:
@@ -103,7 +106,7 @@ def _some(field: Field, data: Data) -> Data:
 
 class _Shallow(eqx.Module):
     field: Field
-    likelihood: Likelihood
+    likelihood: ObservationModel
     mean: Parameter | None
 
 
@@ -116,12 +119,12 @@ def _negative_log_evidence(free: _Shallow, rest: _Shallow, data: Data) -> Float[
     return -evidence - log_prior(shallow)
 
 
-def _with_optimal_output(model: DeepGP, data: Data) -> DeepGP:
+def with_optimal_output(model: DeepGP, data: Data) -> DeepGP:
     """Return the model with its explicit output at the optimum for Gaussian noise, were there no hidden layers.
 
     Several processes whose values mix at a point have no optimum of each on its own; they stay.
     """
-    output = model.output.variational
+    output = _explicit(model)
     if not output.field.is_one_process:
         return model
     pieces = [_normal_equations(model, part) for part in _parts(data)]
@@ -143,24 +146,42 @@ def _optimal_block(block: WhitenedGaussian, gram: Float[Array, "m m"], target: F
 @compiled_quickly
 def _normal_equations(model: DeepGP, data: Data) -> tuple[Array, Array]:
     """Return ΨᵀΨ and Ψᵀy of an explicit output, both whitened by the noise."""
-    output, noise = model.output.variational, noise_of(model.likelihood, data)
+    output, noise = _explicit(model), noise_of(model.likelihood, data)
     frame = output.field.bundle.frame(data.x)
     y = output.field.split(data.x, frame, data.y - model.offset(data.y.dtype))
+    noise = noise.averaged() if output.field.width < data.y.shape[1] else noise  # copies count as independent
     psi = noise.whiten(output.conditionals(data.x)[0].weights)
     rows = psi.reshape(-1, psi.shape[-1])
     return rows.T @ rows, rows.T @ noise.whiten(y).reshape(rows.shape[0], -1)
 
 
-def _mean_square_error(model: DeepGP, data: Data) -> float:
-    """Return E[(y - f)²] per scalar observation under an explicit output."""
-    return float(sum(_square_error(model, part) for part in _parts(data))) / data.y.size
+def _noise_left(model: DeepGP, data: Data) -> float:
+    """Return the noise variance under which an explicit output explains the observations best, beside what is known.
+
+    It is the mean of E[(y - f)²], or found by Fisher scoring where observations have known noise.
+    """
+    squares = np.concatenate([np.asarray(_square_errors(model, part), float) for part in _parts(data)])
+    known = noise_of(model.likelihood, data).averaged().known
+    if known is None:
+        return float(np.mean(squares))
+    noise, others = float(model.noise_variance), np.asarray(known, float)
+    for _ in range(_SCORING_STEPS):
+        weights = np.square(noise / (noise + others))
+        noise = max(float(np.sum(weights * (squares - others)) / np.sum(weights)), 0.1 * noise)
+    return noise
 
 
 @compiled_quickly
-def _square_error(model: DeepGP, data: Data) -> Float[Array, ""]:
-    mean, trace = model.output.variational.mean_and_trace(data.x, model.output.frame(data.x))
+def _square_errors(model: DeepGP, data: Data) -> Float[Array, "N"]:
+    """Return the mean of E[(y - f)²] over the coordinates of each point."""
+    mean, trace = _explicit(model).mean_and_trace(data.x, model.output.frame(data.x))
     residual = data.y - model.offset(data.y.dtype) - mean
-    return jnp.sum(jnp.square(residual)) + jnp.sum(trace)
+    return (jnp.sum(jnp.square(residual), axis=1) + trace) / data.y.shape[1]
+
+
+def _explicit(model: DeepGP) -> Any:
+    """Return the posterior of an explicit output."""
+    return model.process_output.posterior(model.likelihood, None, None)
 
 
 def _parts(data: Data) -> list[Data]:

@@ -40,17 +40,16 @@ def _step(model: DeepGP, data: Data, key: PRNGKeyArray, rate: Float[Array, ""], 
         return estimate(_with_moments(model, moments), data, key, samples)
 
     slopes = jax.grad(objective)(moments)
-    return _with_moments(model, [_moved(*own, *slope, rate) for own, slope in zip(moments, slopes, strict=True)])
+    return _with_moments(model, [_moved(own, slope, rate) for own, slope in zip(moments, slopes, strict=True)])
 
 
 def _moved(
-    mean: Float[Array, "r m"],
-    covariance: Float[Array, "r m m"],
-    by_mean: Float[Array, "r m"],
-    by_covariance: Float[Array, "r m m"],
+    moments: tuple[Float[Array, "r m"], Float[Array, "r m m"]],
+    slopes: tuple[Float[Array, "r m"], Float[Array, "r m m"]],
     rate: Float[Array, ""],
 ) -> tuple[Float[Array, "r m"], Float[Array, "r m m"]]:
     """Move the natural parameters S⁻¹m and -S⁻¹/2 along the gradient in the expectations m and S + m mᵀ."""
+    (mean, covariance), (by_mean, by_covariance) = moments, slopes
     rate = rate.astype(mean.dtype)
     slope = (by_covariance + jnp.swapaxes(by_covariance, -1, -2)) / 2.0
     precision = jnp.linalg.inv(covariance)

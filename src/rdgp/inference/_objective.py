@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from rdgp.core import Numbers, check_count, compiled_quickly, log_prior, standard_normal
-from rdgp.likelihoods import Likelihood, WrappedGaussian
+from rdgp.likelihoods import ObservationModel
 from rdgp.models import Data, DeepGP, Randomness, State
 from rdgp.posteriors import WeightsDraw
 
@@ -77,7 +77,7 @@ def estimate(model: DeepGP, data: Data, key: PRNGKeyArray, samples: int, basis: 
     return jnp.mean(jnp.sum(terms, axis=-1)) * data.share - divergence
 
 
-def _likelihood(model: DeepGP, data: Data) -> Likelihood | WrappedGaussian:
+def _likelihood(model: DeepGP, data: Data) -> ObservationModel:
     """Return the likelihood of the observations, with what is known of their noise."""
     return model.likelihood if data.noise is None or model.output.joint else model.likelihood.given(data.noise)
 

@@ -50,7 +50,7 @@ class Recipe(NamedTuple):
         return optax.chain(optax.scale_by_adam(), optax.scale_by_schedule(schedule), scale)
 
     def rates(self, model: DeepGP) -> Float[Array, "P"]:
-        """Return the rate of each trainable number: inducing variables have their own, a mean moves by the size of y."""
+        """Return the rate of each trainable number: inducing variables have their own, a mean that of the size of y."""
 
         def rate(node: PyTree) -> PyTree:
             value = self.variational_rate if isinstance(node, WhitenedGaussian) else self.rate

@@ -5,6 +5,6 @@ Nothing in a file is ever executed: it names classes by their registered tags, a
 
 from rdgp.io._file import write_atomically
 from rdgp.io._leaves import load_leaves, save_leaves
-from rdgp.io._model import load, needs_double, save
+from rdgp.io._model import from_json, load, needs_double, save, to_json
 
-__all__ = ["load", "load_leaves", "needs_double", "save", "save_leaves", "write_atomically"]
+__all__ = ["from_json", "load", "load_leaves", "needs_double", "save", "save_leaves", "to_json", "write_atomically"]

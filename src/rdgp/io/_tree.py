@@ -89,7 +89,7 @@ def array_nodes(node: Node) -> Iterator[Node]:
 
 
 def _decode_instance(tag: str, fields: dict[str, Any]) -> Any:
-    """Put an object together from its fields; its constructor is not called, so nothing is computed again."""
+    """Put an object together from its fields, and check it as equinox does; its constructor is not called."""
     cls = _class_of(tag)
     expected = _field_names(cls)
     if set(fields) != set(expected):
@@ -102,6 +102,9 @@ def _decode_instance(tag: str, fields: dict[str, Any]) -> Any:
     instance = object.__new__(cls)
     for field in expected:
         object.__setattr__(instance, field, fields[field])
+    for check in (own.__dict__.get("__check_init__") for own in cls.__mro__):
+        if check is not None:
+            check(instance)
     return instance
 
 

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from functools import reduce
-from typing import Self
+from typing import TypeVar
 
 import equinox as eqx
 import jax
@@ -11,6 +11,8 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from rdgp.core import Numbers, Parameter, Parametric, register
+
+C = TypeVar("C", bound="ClosedFormKernel")
 
 
 class RandomFeatures(eqx.Module):
@@ -44,11 +46,11 @@ class ClosedFormKernel(Parametric):
     def random_features(self, n: int, dim: int, *, key: PRNGKeyArray) -> RandomFeatures:
         """Draw n random features on a space of dimension `dim`."""
 
-    def with_variance(self, variance: Numbers) -> Self:
+    def with_variance(self: C, variance: Numbers) -> C:
         """Return the kernel with another variance, unless it is fixed."""
         return self.with_values(variance=variance)
 
-    def with_lengthscale(self, lengthscale: Numbers) -> Self:
+    def with_lengthscale(self: C, lengthscale: Numbers) -> C:
         """Return the kernel with another lengthscale, unless it is fixed."""
         return self.with_values(lengthscale=lengthscale)
 

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Collection, Mapping
-from typing import Self
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +11,8 @@ from jaxtyping import Array, Float, Int
 
 from rdgp.core import Numbers, Parameter, Parametric, Prior, positive_parameters
 from rdgp.kernels._closed_form import ClosedFormKernel
+
+K = TypeVar("K", bound="Kernel")
 
 
 class Kernel(Parametric):
@@ -52,11 +54,11 @@ class Kernel(Parametric):
         """Return the prior standard deviation of one coefficient of each level."""
         return share_variance(self.variance, self.log_density(eigenvalues, dim), multiplicities)
 
-    def with_variance(self, variance: Numbers) -> Self:
+    def with_variance(self: K, variance: Numbers) -> K:
         """Return the kernel with another variance, unless it is fixed."""
         return self.with_values(variance=variance)
 
-    def with_lengthscale(self, lengthscale: Numbers) -> Self:
+    def with_lengthscale(self: K, lengthscale: Numbers) -> K:
         """Return the kernel with another lengthscale, unless it is fixed or the kernel has none."""
         return self.with_values(lengthscale=lengthscale) if "lengthscale" in self.parameters else self
 

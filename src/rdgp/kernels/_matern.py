@@ -71,7 +71,8 @@ class Matern(Kernel):
         size = self.parameters["lengthscale"].raw.size
         if self.parameters["lengthscale"].raw.ndim > 1 or size not in (1, dim):
             raise ValueError(f"a flat space of dimension {dim} needs one lengthscale or {dim}, got {size}")
-        return _FlatMatern(closed, {name: self.parameters[name] for name in ("lengthscale", "variance")})
+        held = {name: self.parameters[name] for name in ("lengthscale", "variance")}
+        return _FlatMatern(nu=closed, parameters=held)
 
     def __repr__(self) -> str:
         return super().__repr__() if "nu" in self.parameters else super().__repr__().replace("Matern", "Heat", 1)

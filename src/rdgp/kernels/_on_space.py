@@ -10,7 +10,10 @@ from rdgp.spaces import Flat, Space
 @singledispatch
 def closed_form(space: Space, kernel: Kernel) -> ClosedFormKernel:
     """Return a kernel's closed form on a space; register it for a space of your own that has one."""
-    raise ValueError(f"{space} has no kernel in closed form; use its spectrum, or register closed_form for it")
+    raise ValueError(
+        f"{space} has no discrete spectrum and no kernel in closed form; on a product pass a tuple with one kernel for "
+        "each factor, elsewhere register closed_form"
+    )
 
 
 @closed_form.register

@@ -137,8 +137,8 @@ class KnownNoise(Likelihood):
     ) -> Float[Array, "*S N"]:
         """Return log N(y; mean, R) - tr R⁻¹ covariance / 2."""
         noise = self._total(mean.shape[-1], mean.dtype)
-        inverse = jnp.linalg.inv(noise)
-        return log_normal(y, mean, noise) - 0.5 * jnp.einsum("nij,...nij->...n", inverse, covariance)
+        spread = jnp.einsum("nij,...nij->...n", jnp.linalg.inv(noise), covariance)
+        return log_normal(y, mean, jnp.broadcast_to(noise, covariance.shape)) - 0.5 * spread
 
     def log_predictive(
         self, y: Float[Array, "N q"], mean: Float[Array, "*S N q"], covariance: Float[Array, "*S N q q"]

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -33,16 +33,10 @@ class Support(NamedTuple):
 REAL_NUMBERS = Support("real numbers", np.isfinite)
 
 
-class Likelihood(Parametric):
-    """The distribution p(y | f) of an observation, independent from point to point and, by default, of coordinates.
-
-    Latent values and observations are q coordinates at each point: one for scalars, d in an orthonormal frame for
-    tangent vectors, P for several outputs. A likelihood of your own defines `log_density`, `conditional_moments` and
-    `sample`; expectations are taken by quadrature unless it knows better.
-    """
+class ObservationModel(Parametric):
+    """The distribution of an observation given what a model says of it: a value, or a point of the space."""
 
     parameters: eqx.AbstractVar[dict[str, Parameter]]
-    support: eqx.AbstractClassVar[Support]
 
     @property
     def conjugate(self) -> bool:
@@ -53,6 +47,30 @@ class Likelihood(Parametric):
     def noise_variance(self) -> Float[Array, ""]:
         """Variance of Gaussian noise; other likelihoods have none."""
         raise ValueError(f"a {type(self).__name__} likelihood has no noise variance; use Gaussian()")
+
+    def given(self, noise: Float[Array, "N ..."]) -> Any:
+        """Return the likelihood of observations whose noise is known: a variance or a covariance matrix for each."""
+        raise ValueError(f"a {type(self).__name__} likelihood takes no known noise variance; use Gaussian()")
+
+    def with_noise_floor(self, floor: float) -> "ObservationModel":
+        """Return the likelihood with a least noise variance, where it has one."""
+        return self
+
+    @abstractmethod
+    def check(self, y: Numbers) -> Float[Array, "N ..."]:
+        """Return observations as a floating array, or raise a ValueError if some are impossible."""
+
+
+class Likelihood(ObservationModel):
+    """The distribution p(y | f) of an observation, independent from point to point and, by default, of coordinates.
+
+    Latent values and observations are q coordinates at each point: one for scalars, d in an orthonormal frame for
+    tangent vectors, P for several outputs. A likelihood of your own defines `log_density`, `conditional_moments` and
+    `sample`; expectations are taken by quadrature unless it knows better.
+    """
+
+    parameters: eqx.AbstractVar[dict[str, Parameter]]
+    support: eqx.AbstractClassVar[Support]
 
     @abstractmethod
     def log_density(self, y: Float[Array, "*#N q"], f: Float[Array, "*#N q"]) -> Float[Array, "*#N q"]:
@@ -65,14 +83,6 @@ class Likelihood(Parametric):
     @abstractmethod
     def sample(self, f: Float[Array, "*S N q"], *, key: PRNGKeyArray) -> Float[Array, "*S N q"]:
         """Draw an observation of each latent value."""
-
-    def given(self, noise: Float[Array, "N ..."]) -> "Likelihood":
-        """Return the likelihood of observations whose noise is known: a variance or a covariance matrix for each."""
-        raise ValueError(f"a {type(self).__name__} likelihood takes no known noise variance; use Gaussian()")
-
-    def with_noise_floor(self, floor: float) -> "Likelihood":
-        """Return the likelihood with a least noise variance, where it has one."""
-        return self
 
     def expected_log_density(
         self, y: Float[Array, "N q"], mean: Float[Array, "*S N q"], covariance: Float[Array, "*S N q q"]

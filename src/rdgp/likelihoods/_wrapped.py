@@ -5,13 +5,13 @@ from collections.abc import Collection, Mapping
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from rdgp.core import Numbers, Parameter, Parametric, Prior, register, standard_normal
-from rdgp.likelihoods._likelihood import single_numbers
+from rdgp.core import Numbers, Parameter, Prior, register, standard_normal
+from rdgp.likelihoods._likelihood import ObservationModel, single_numbers
 from rdgp.spaces import Space
 
 
 @register("rdgp:WrappedGaussian")
-class WrappedGaussian(Parametric):
+class WrappedGaussian(ObservationModel):
     """Observations y = exp_f(v), v ~ N(0, τ² I) in the tangent space at the point f.
 
     Of all v that lead to y the density counts the shortest, so it integrates to one while τ is well below the

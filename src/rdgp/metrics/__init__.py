@@ -1,4 +1,4 @@
-"""Scores of predictions against observations, all of the law of y, noise included."""
+"""Scores of predictions against observations, all of the predictive distribution of y, noise included."""
 
 from rdgp.metrics._metrics import calibration_curve, coverage, crps, energy_score, mse, nlpd, pit, region_coverage
 

@@ -164,7 +164,7 @@ def euclidean_deep_gp(
     hidden = [_euclidean_hidden(space if i == 0 else flat, z, num_levels) for i in range(count - 1)]
     last = _euclidean_output(flat if hidden else space, output, num_levels)
     bundle = TangentBundle(space, frame="east_north") if output == "tangent" else None
-    return DeepGP(hidden, InducingPoints(last, z, trainable=last.space == flat), Gaussian(0.1), bundle=bundle)
+    return DeepGP(hidden, InducingPoints(last, z, trainable=bool(last.space == flat)), Gaussian(0.1), bundle=bundle)
 
 
 def _euclidean_hidden(space: Space, z: Float[Array, "m D"], num_levels: int) -> InducingPoints:

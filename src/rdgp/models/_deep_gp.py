@@ -1,6 +1,6 @@
 """The residual deep Gaussian process."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -10,12 +10,12 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from rdgp.core import Numbers, Parameter, ParameterTable, compiled_quickly, describe, register
 from rdgp.fields import Bundle, Field, Frame, FunctionDraw, check_points, check_values
-from rdgp.likelihoods import Likelihood, WrappedGaussian
+from rdgp.likelihoods import ObservationModel
 from rdgp.models._data import Data, known_noise
 from rdgp.models._output import Output, Points, ProcessOutput, as_output
 from rdgp.models._prediction import PointPrediction, Prediction
 from rdgp.models._predictor import Predictor, predictor
-from rdgp.models._propagate import State, propagate
+from rdgp.models._propagate import State, propagate, states
 from rdgp.posteriors import Posterior, Variational
 from rdgp.spaces import Space
 
@@ -36,12 +36,23 @@ class DeepGP(eqx.Module):
     output is carried back from where the hidden layers lead to x by parallel transport. The same posterior given twice
     in `hidden` is one function applied twice. With `bundle` several scalar outputs are the coordinates of values in
     that bundle over the inputs, such as the components of winds in `TangentBundle(Sphere(2), frame="east_north")`.
+
+    >>> from rdgp.fields import ProjectedField, ScalarField
+    >>> from rdgp.kernels import Heat, Matern
+    >>> from rdgp.posteriors import Interdomain
+    >>> from rdgp.spaces import Sphere
+    >>> hidden = Interdomain(ProjectedField(Sphere(2), Heat(0.5, 0.01), num_levels=3))
+    >>> DeepGP([hidden], ScalarField(Sphere(2), Matern(), num_levels=7))
+    DeepGP on Sphere(2)
+      1. Interdomain(ProjectedField(Sphere(2), Heat(lengthscale=0.5, variance=0.01), 27 features))
+      output: Integrated(ScalarField(Sphere(2), Matern(nu=1.5, lengthscale=1, variance=1), 49 features))
+      noise: Gaussian(noise_variance=0.1)
     """
 
     layers: tuple[Variational, ...]  # the hidden layers, each once
     order: tuple[int, ...] = eqx.field(static=True)  # which of them comes when
     output: Output
-    likelihood: Likelihood | WrappedGaussian
+    likelihood: ObservationModel
     bundle: Bundle | None
     mean: Parameter | None
     data: Data | None
@@ -50,7 +61,7 @@ class DeepGP(eqx.Module):
         self,
         hidden: Sequence[Variational] = (),
         output: object = None,
-        likelihood: Likelihood | WrappedGaussian | None = None,
+        likelihood: ObservationModel | None = None,
         *,
         constant_mean: bool = False,
         bundle: Bundle | None = None,
@@ -63,7 +74,8 @@ class DeepGP(eqx.Module):
         own = self.output.bundle
         if constant_mean and (own is None or own.tangent):
             raise ValueError("a constant mean needs a scalar output; tangent fields and points have none")
-        self.mean = Parameter(jnp.zeros(own.value_shape), "real", name="mean") if constant_mean else None
+        shape = () if own is None else own.value_shape
+        self.mean = Parameter(jnp.zeros(shape), "real", name="mean") if constant_mean else None
         self.data = None
         if bundle is not None and (own is None or own.tangent or own.rank != bundle.rank):
             raise ValueError(f"a bundle of rank {bundle.rank} needs a StackedField with outputs={bundle.rank}")
@@ -168,7 +180,13 @@ class DeepGP(eqx.Module):
 
     def at(self, key: PRNGKeyArray, x: Float[Array, "N D"]) -> State:
         """Return where one draw of the hidden layers leads; where draws are not exact, each point on its own."""
-        return self.propagate(self.start(x), self._draws(lambda layer, key: layer.draw_exactly(key=key), key))
+        *_, last = self.states(key, x)
+        return last
+
+    def states(self, key: PRNGKeyArray, x: Float[Array, "N D"]) -> Iterator[State]:
+        """Yield where points are before the first hidden layer and after each of them, in the draw of `at`."""
+        draws = self._draws(lambda layer, key: layer.draw_exactly(key=key), key)
+        return states([layer.field for layer in self.hidden], self.start(x), draws)
 
     def _draws(self, draw: Callable[..., FunctionDraw], key: PRNGKeyArray) -> tuple[FunctionDraw, ...]:
         """Draw every hidden layer once, and return the draws in the order of the layers."""
@@ -182,7 +200,7 @@ class DeepGP(eqx.Module):
         if x.shape[0] == 0:
             raise ValueError("x must hold at least one point, got none")
         y = self.likelihood.check(y)
-        if not isinstance(self.output, ProcessOutput):
+        if self.output.bundle is None:
             y = check_points(self.output.space, y, "y")
             if y.shape[0] != x.shape[0]:
                 raise ValueError(f"y must have one point for each of the {x.shape[0]} of x, got {y.shape[0]}")

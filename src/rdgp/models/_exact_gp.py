@@ -86,8 +86,8 @@ class ExactGP(eqx.Module):
         """Maximise the marginal likelihood, times priors if any, by L-BFGS and return the model given the data.
 
         `noise_variance` is known of each observation: a number, or a covariance matrix of the values; it adds to the
-        learned one. The search starts at the model's own numbers, or at variances of the size of y where those are far
-        off.
+        learned one. The search starts at the model's own numbers, or at variances of the size of y and lengthscales of
+        the units of x where those are far off.
         """
         data = self._check(x, y, noise_variance)
         free, rest = split_trainable(self._prior()._of_size(data))
@@ -137,14 +137,14 @@ class ExactGP(eqx.Module):
         return eqx.tree_at(lambda gp: gp.posterior, self, posterior, is_leaf=lambda leaf: leaf is None)
 
     def _of_size(self, data: Data) -> "ExactGP":
-        """Return the model with variances that fit the size of the observations, where its own are far off."""
+        """Return the model with variances and lengthscales that fit the data, where its own are far off."""
         likelihood = self.likelihood.with_noise_floor(noise_floor(data))
+        field = self.field.with_lengthscales_of(np.asarray(data.x))
         size = float(np.mean(np.square(np.asarray(data.y, float))))
         own = float(self.field.variance + self.noise_variance)
-        if size == 0.0 or 1.0 / _FAR < size / own < _FAR:
-            return eqx.tree_at(lambda gp: gp.likelihood, self, likelihood)
-        field = self.field.with_scale_of(np.asarray(data.x), size)
-        likelihood = likelihood.with_values(noise_variance=START_NOISE * size)
+        if size != 0.0 and not 1.0 / _FAR < size / own < _FAR:
+            field = field.with_scale_of(np.asarray(data.x), size)
+            likelihood = likelihood.with_values(noise_variance=START_NOISE * size)
         return eqx.tree_at(lambda gp: (gp.field, gp.likelihood), self, (field, likelihood))
 
     def _prior(self) -> "ExactGP":

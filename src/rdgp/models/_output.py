@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from functools import singledispatch
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from rdgp.core import register
 from rdgp.fields import Bundle, Field, Frame, NumberFrame
-from rdgp.likelihoods import Gaussian, Likelihood, WrappedGaussian
+from rdgp.likelihoods import Gaussian, Likelihood, ObservationModel, WrappedGaussian
 from rdgp.models._data import Data
 from rdgp.models._prediction import PointPrediction, Prediction
 from rdgp.models._propagate import State
@@ -36,7 +36,7 @@ class Output(eqx.Module):
         """Where values live; None for points of the space."""
 
     @abstractmethod
-    def default_likelihood(self) -> Likelihood | WrappedGaussian:
+    def default_likelihood(self) -> ObservationModel:
         """Return the likelihood of models that are given none."""
 
     @abstractmethod
@@ -52,13 +52,11 @@ class Output(eqx.Module):
         """Return the divergence of its posterior from its prior, zero if it is integrated out."""
 
     @abstractmethod
-    def log_density(self, likelihood: Likelihood | WrappedGaussian, state: State, data: Data) -> Float[Array, "..."]:
+    def log_density(self, likelihood: Any, state: State, data: Data) -> Float[Array, "..."]:
         """Return the log density of all observations together if `joint`, else the expected one of each."""
 
     @abstractmethod
-    def prediction(
-        self, members: Members, likelihood: Likelihood | WrappedGaussian, frame: Frame
-    ) -> Prediction | PointPrediction:
+    def prediction(self, members: Members, likelihood: Any, frame: Frame) -> Prediction | PointPrediction:
         """Return the predictive distribution of stacked members."""
 
 
@@ -71,8 +69,12 @@ class ProcessOutput(Output):
         """The prior."""
 
     @abstractmethod
-    def posterior(self, likelihood: Likelihood, state: State | None, data: Data | None) -> Posterior:
+    def posterior(self, likelihood: ObservationModel, state: State | None, data: Data | None) -> Posterior:
         """Return the posterior given where the hidden layers lead the data, which is needed if `joint`."""
+
+    @abstractmethod
+    def with_field(self, field: Field) -> "ProcessOutput":
+        """Return the output with another prior of the same structure."""
 
     @property
     def space(self) -> Space:
@@ -115,6 +117,13 @@ class Integrated(ProcessOutput):
         """The prior."""
         return self._field
 
+    def with_field(self, field: Field) -> "Integrated":
+        """Return the output with another prior."""
+        return Integrated(field)
+
+    def __repr__(self) -> str:
+        return f"Integrated({self.field})"
+
     def divergence(self) -> Float[Array, ""]:
         """Zero."""
         return jnp.zeros(())
@@ -123,7 +132,7 @@ class Integrated(ProcessOutput):
         """Return the log evidence."""
         return log_evidence(self.field, noise_of(likelihood, data), state.x, state.frame, data.y)
 
-    def posterior(self, likelihood: Likelihood, state: State | None, data: Data | None) -> Exact:
+    def posterior(self, likelihood: ObservationModel, state: State | None, data: Data | None) -> Exact:
         """Condition the process on the data."""
         if state is None or data is None:
             raise ValueError("the model has seen no data; call fit(model, x, y, key=key) and use its result's model")
@@ -142,6 +151,13 @@ class Explicit(ProcessOutput):
         """The prior."""
         return self.variational.field
 
+    def with_field(self, field: Field) -> "Explicit":
+        """Return the output with another prior and the same whitened variables."""
+        return eqx.tree_at(lambda output: output.variational.field, self, field)
+
+    def __repr__(self) -> str:
+        return f"Explicit({self.variational})"
+
     def divergence(self) -> Float[Array, ""]:
         """Return that of the posterior."""
         return self.variational.kl()
@@ -154,7 +170,7 @@ class Explicit(ProcessOutput):
         mean, covariance = self.variational.coordinate_moments(state.x, state.frame)
         return likelihood.expected_log_density(data.y, mean, covariance)
 
-    def posterior(self, likelihood: Likelihood, state: State | None, data: Data | None) -> Variational:
+    def posterior(self, likelihood: ObservationModel, state: State | None, data: Data | None) -> Variational:
         """Return the variational posterior, whatever the data."""
         return self.variational
 
@@ -175,6 +191,9 @@ class Points(Output):
     def bundle(self) -> None:
         """None."""
         return None
+
+    def __repr__(self) -> str:
+        return f"Points({self.space})"
 
     def default_likelihood(self) -> WrappedGaussian:
         """Return the wrapped Gaussian of the space."""
@@ -204,7 +223,7 @@ class Points(Output):
         return PointPrediction(self.space, members[0], likelihood)
 
 
-def noise_of(likelihood: Likelihood, data: Data) -> Noise:
+def noise_of(likelihood: ObservationModel, data: Data) -> Noise:
     """Return the noise of observations under a Gaussian likelihood."""
     return Noise(likelihood.noise_variance, data.noise, data.mask)
 
@@ -213,7 +232,7 @@ def noise_of(likelihood: Likelihood, data: Data) -> Noise:
 def as_output(output: object) -> Output:
     """Return what stands for the last layer of a model as an output; register your own kinds."""
     raise ValueError(
-        f"output must be a field, Interdomain, InducingPoints or None, got {type(output).__name__}; wrap fields in those"
+        f"output must be a field, Interdomain, InducingPoints or None, got {type(output).__name__}; pass one of those"
     )
 
 

@@ -28,7 +28,7 @@ class Prediction(eqx.Module):
 
     @property
     def observed(self) -> "Prediction":
-        """The predictive distribution of y: for Gaussian noise the same members with noise added, else by their moments."""
+        """The predictive distribution of y: with Gaussian noise the members with it added, else by their moments."""
         if self.likelihood is None:
             return self
         means, covariances = compiled(
@@ -120,7 +120,7 @@ def _square_root(covariances: Float[Array, "*s q q"]) -> Float[Array, "*s q q"]:
 
 @register("rdgp:PointPrediction")
 class PointPrediction(eqx.Module):
-    """The predictive distribution of a manifold-valued model at each of N points: S equally likely points of the space."""
+    """The predictive distribution of a manifold-valued model at each of N points: S equally likely points."""
 
     space: Space
     points: Float[Array, "S N D"]

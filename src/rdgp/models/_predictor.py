@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from rdgp.core import Numbers, check_count, compiled_quickly, register
 from rdgp.fields import check_points
 from rdgp.models._prediction import PointPrediction, Prediction
-from rdgp.posteriors import Marginals, expand, worth_expanding
+from rdgp.posteriors import Marginals, Posterior, expand, worth_expanding
 
 if TYPE_CHECKING:
     from rdgp.models._deep_gp import DeepGP
@@ -57,7 +57,7 @@ def predictor(model: DeepGP, key: PRNGKeyArray, samples: int, num_points: int) -
     return Predictor(model, keys, (_suited(model.posterior(keys[0]), num_points),) * len(keys))
 
 
-def _suited(posterior: Marginals, num_points: int) -> Marginals:
+def _suited(posterior: Posterior, num_points: int) -> Marginals:
     return expand(posterior) if worth_expanding(posterior, num_points) else posterior
 
 

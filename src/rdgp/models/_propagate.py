@@ -1,6 +1,6 @@
 """The one forward pass through hidden layers x -> exp_x(g(x)), and the frames they carry along."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from jaxtyping import Array, Float
@@ -20,10 +20,17 @@ class State(NamedTuple):
     basis: Any = None
 
 
-def propagate(fields: Sequence[Field], state: State, draws: Sequence[FunctionDraw]) -> State:
-    """Follow one draw of each layer's field."""
+def states(fields: Sequence[Field], state: State, draws: Sequence[FunctionDraw]) -> Iterator[State]:
+    """Follow one draw of each layer's field: yield the state before the first layer and after each of them."""
+    yield state
     for field, draw in zip(fields, draws, strict=True):
         v = draw(state.x) if state.basis is None else draw.at(state.x, state.basis)
         x, frame = field.bundle.move(state.x, v, state.frame)
         state = State(x, frame)
-    return state
+        yield state
+
+
+def propagate(fields: Sequence[Field], state: State, draws: Sequence[FunctionDraw]) -> State:
+    """Follow one draw of each layer's field to the end."""
+    *_, last = states(fields, state, draws)
+    return last

@@ -16,10 +16,17 @@ _FLOOR = {8: 1e-12, 4: 1e-6}  # least share of the noise, by bytes of a number
 _WIDTHS = dict.fromkeys(("lengthscale", "nu"), float(np.log(1e3)))  # logarithms of factors by which a search changes
 
 
+def scatter(data: Data) -> float:
+    """Return the mean variance of the coordinates of the observations; zero if they are constant up to rounding."""
+    y = np.asarray(data.y, float)
+    variance, rounding = float(np.mean(np.var(y, axis=0))), 4.0 * float(np.finfo(data.y.dtype).eps)
+    return variance if variance > rounding**2 * float(np.mean(np.square(y))) else 0.0
+
+
 def noise_floor(data: Data) -> float:
     """Return the least noise variance that rounding lets one tell from none, for observations of a size."""
-    scatter = float(np.mean(np.var(np.asarray(data.y, float), axis=0)))
-    return _FLOOR[data.y.dtype.itemsize] * scatter
+    size = scatter(data) or float(np.mean(np.square(np.asarray(data.y, float))))
+    return _FLOOR[data.y.dtype.itemsize] * size
 
 
 def search(

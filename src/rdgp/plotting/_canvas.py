@@ -161,10 +161,10 @@ def draw_arrows(
     return arrows
 
 
-def count_arrows(projection: Projection, room: int) -> int:
-    """Return how many arrows the whole globe has where the part that is shown has room for so many."""
+def count_arrows(projection: Projection, shown: int) -> int:
+    """Return how many arrows the whole globe has where about so many lie in the part that is shown."""
     width, height = np.ptp(projection.outline, axis=0) / projection.radian
-    return max(room, round(room * 14.0 / (width * height))) if not projection.foreshortens else room
+    return max(shown, round(shown * 14.0 / (width * height))) if not projection.foreshortens else shown
 
 
 def arrow_length(projection: Projection, num_arrows: int) -> float:

@@ -17,18 +17,18 @@ CURVES = (ACCENT, SECOND, "#6c4699", "#4a8f6a", "#b08a2e")
 
 
 class Calibration(NamedTuple):
-    """Nominal levels of central intervals, how often they held, and the distribution function at each observation.
+    """Probabilities of central intervals, how often they held, and the distribution function at each observation.
 
-    `levels` and `coverage` [L], `pit` any number of values in 0..1, as `rdgp.metrics` computes them.
+    `probabilities` and `coverage` [L], `pit` any number of values in 0..1, as `rdgp.metrics` computes them.
     """
 
-    levels: Numbers
+    probabilities: Numbers
     coverage: Numbers
     pit: Numbers
 
 
 def draw_history(history: Numbers | Mapping[str, Numbers], *, title: str | None = None) -> "Figure":
-    """Draw the bound against the steps of training, one curve for each model, and return the figure."""
+    """Draw the ELBO against the steps of training, one curve for each model, and return the figure."""
     curves = as_curves(history)
     with styled():
         figure = new_figure(5.6, 3.4)
@@ -37,7 +37,7 @@ def draw_history(history: Numbers | Mapping[str, Numbers], *, title: str | None 
             steps = np.arange(1, values.size + 1)
             axes.plot(steps, values, color=color, linewidth=0.7, alpha=0.35 if values.size > 50 else 0.0)
             axes.plot(steps, smooth(values), color=color, linewidth=1.6, label=name)
-        axes.set(xlabel="step", ylabel="evidence lower bound", title=title or "Training", ylim=curve_limits(curves))
+        axes.set(xlabel="step", ylabel="ELBO", title=title or "Training", ylim=curve_limits(curves))
         axes.margins(x=0.01)
         axes.grid(axis="y")
         if len(curves) > 1:
@@ -46,7 +46,7 @@ def draw_history(history: Numbers | Mapping[str, Numbers], *, title: str | None 
 
 
 def draw_calibration(calibration: Calibration | Mapping[str, Calibration], *, title: str | None = None) -> "Figure":
-    """Draw coverage against nominal level and the histogram of PIT values, and return the figure."""
+    """Draw coverage against nominal probability and the histogram of PIT values, and return the figure."""
     cases = as_cases(calibration)
     with styled():
         figure = new_figure(7.6, 3.7)
@@ -54,10 +54,14 @@ def draw_calibration(calibration: Calibration | Mapping[str, Calibration], *, ti
         left.plot([0, 1], [0, 1], color=FAINT, linewidth=1.2, dashes=(4, 3), zorder=1)
         for color, (name, case) in zip(CURVES * len(cases), cases.items(), strict=False):
             style = {"color": color, "linewidth": 1.6, "marker": "o", "markersize": 3.5, "label": name}
-            left.plot(np.asarray(case.levels, float), np.asarray(case.coverage, float), **style)  # type: ignore[arg-type]
+            left.plot(np.asarray(case.probabilities, float), np.asarray(case.coverage, float), **style)  # type: ignore[arg-type]
             _draw_pit(right, case, color, len(cases))
         left.set(
-            xlabel="nominal level", ylabel="share of observations inside", title="Coverage", xlim=(0, 1), ylim=(0, 1)
+            xlabel="nominal probability",
+            ylabel="share of observations inside",
+            title="Coverage",
+            xlim=(0, 1),
+            ylim=(0, 1),
         )
         left.set_aspect("equal")
         right.axhline(1.0, color=SOFT, linewidth=1.0, dashes=(4, 3))
@@ -86,19 +90,19 @@ def as_cases(calibration: Calibration | Mapping[str, Calibration]) -> dict[str, 
     """Return calibrations by name."""
     cases = {"model": calibration} if isinstance(calibration, Calibration) else dict(calibration)
     for name, case in cases.items():
-        if np.shape(case.levels) != np.shape(case.coverage) or np.ndim(case.levels) != 1:
-            shapes = f"{np.shape(case.levels)} and {np.shape(case.coverage)}"
-            raise ValueError(f"levels and coverage of {name} must be curves of the same length, got {shapes}")
+        if np.shape(case.probabilities) != np.shape(case.coverage) or np.ndim(case.probabilities) != 1:
+            shapes = f"{np.shape(case.probabilities)} and {np.shape(case.coverage)}"
+            raise ValueError(f"probabilities and coverage of {name} must be curves of the same length, got {shapes}")
     return cases
 
 
 def smooth(values: Float[np.ndarray, "n"]) -> Float[np.ndarray, "n"]:
-    """Return a running mean of the finite values, over fewer steps near the ends: the bound jumps."""
+    """Return a running mean of the finite values, over fewer steps near the ends: the ELBO jumps."""
     finite, index = np.isfinite(values), np.arange(values.size)
     sums = np.concatenate([[0.0], np.cumsum(np.where(finite, values, 0.0))])
     counts = np.concatenate([[0], np.cumsum(finite)])
-    reach = np.minimum(index, min(values.size // 40, 12))
-    low, high = index - reach, np.minimum(index + reach + 1, values.size)
+    width = np.minimum(index, min(values.size // 40, 12))
+    low, high = index - width, np.minimum(index + width + 1, values.size)
     return np.where(finite, (sums[high] - sums[low]) / np.maximum(counts[high] - counts[low], 1), np.nan)
 
 

@@ -70,10 +70,10 @@ def carry(places: Float[np.ndarray, "n 3"], layers: list[Points]) -> list[Float[
     """Return where every layer takes places between the points: displacements interpolated by a smooth kernel."""
     thin = -(-len(layers[0]) // MOST_POINTS)
     start = layers[0][::thin]
-    reach = 3.0 * np.sqrt(4.0 * np.pi / len(start))
-    kernel = np.exp((start @ start.T - 1.0) / reach**2) + 1e-6 * np.eye(len(start))
+    bandwidth = 3.0 * np.sqrt(4.0 * np.pi / len(start))
+    kernel = np.exp((start @ start.T - 1.0) / bandwidth**2) + 1e-6 * np.eye(len(start))
     shifts = np.concatenate([layer[::thin] - start for layer in layers], axis=-1)
-    shifts = np.exp((places @ start.T - 1.0) / reach**2) @ np.linalg.solve(kernel, shifts)
+    shifts = np.exp((places @ start.T - 1.0) / bandwidth**2) @ np.linalg.solve(kernel, shifts)
     moved = [places + shift for shift in np.split(shifts, len(layers), axis=-1)]
     return [layer / np.linalg.norm(layer, axis=-1, keepdims=True) for layer in moved]
 

@@ -154,16 +154,16 @@ def _draw_panel(
     lines: Lines,
     observations: Any,
     reference: float,
-    room: int,
+    arrows_shown: int,
 ) -> None:
-    """Draw a panel with room for a number of arrows."""
+    """Draw a panel with about a number of arrows."""
     rim = prepare(axes, sheet)
     image = paint(axes, sheet, grid, panel.values, panel.ramp, panel.limits, rim)
     draw_base(axes, sheet, lines, rim)
     if observations is not None:
-        draw_points(axes, sheet, read_places(observations), size=3.5 if room > 800 else 1.2)
+        draw_points(axes, sheet, read_places(observations), size=3.5 if arrows_shown > 800 else 1.2)
     if panel.wind is not None:
-        num_arrows = count_arrows(sheet, room)
+        num_arrows = count_arrows(sheet, arrows_shown)
         arrows = draw_arrows(axes, sheet, grid, panel.wind, reference, num_arrows, rim)
         _add_key(axes, sheet, arrows, reference, num_arrows, panel.units)
     axes.set_title(panel.title)

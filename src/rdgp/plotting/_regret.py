@@ -31,7 +31,7 @@ def draw_regret(
 
     `curves` are regrets by method, one row for each seed (the value of each evaluation minus the minimum; of a row the
     best so far is drawn, and NaN is a failure), or such mappings by task: one panel each. `initial` evaluations are
-    shaded; `references` are log10 levels to compare with, by name, or by task and name.
+    shaded; `references` are values of log10 regret to compare with, by name, or by task and name.
     """
     tasks: Mapping[str, Any] = curves if _has_tasks(curves) else {"": curves}
     read = {task: {name: read_regret(rows, name) for name, rows in own.items()} for task, own in tasks.items()}
@@ -88,10 +88,10 @@ def _draw_curves(
 ) -> None:
     if initial:
         axes.axvspan(0.5, initial + 0.5, color=FAINT, alpha=0.35, linewidth=0.0)
-    for label, level in references.items():
-        axes.axhline(level, color=SOFT, linewidth=1.0, dashes=(4, 3))
+    for label, height in references.items():
+        axes.axhline(height, color=SOFT, linewidth=1.0, dashes=(4, 3))
         axes.annotate(
-            label, (1.0, level), (-2, 2), axes.get_yaxis_transform(), "offset points", ha="right", fontsize=7.5
+            label, (1.0, height), (-2, 2), axes.get_yaxis_transform(), "offset points", ha="right", fontsize=7.5
         )
     for name, rows in curves.items():
         color, steps = colors[name], np.arange(1, rows.shape[1] + 1)

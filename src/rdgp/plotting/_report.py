@@ -87,13 +87,13 @@ def _charts(content: ReportContent) -> str:
     cards = []
     if content.calibration is not None:
         cases = as_cases(content.calibration)
-        note = "How often observations fell into central intervals; on the dashed line the error bars are honest."
+        note = "How often observations fell into central intervals; on the dashed line the error bars are calibrated."
         cards.append(_card("Coverage", note, legend(list(cases)) + coverage_chart(cases)))
-        note = "Where observations fell in their predictive laws; flat at one is perfect, a hump is too cautious."
+        note = "Where observations fell in the predictive distributions; flat at one is perfect, a hump too cautious."
         cards.append(_card("PIT histogram", note, legend(list(cases)) + pit_chart(cases)))
     if content.history is not None:
         curves = as_curves(content.history)
-        note = "The bound that training maximizes; thin lines are its estimates, step by step."
+        note = "The evidence lower bound (ELBO) that training maximizes; thin lines are its estimates, step by step."
         cards.append(_card("Training", note, legend(list(curves)) + history_chart(curves)))
     return f'<div class="pair">{"".join(cards)}</div>' if cards else ""
 

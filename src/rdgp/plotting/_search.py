@@ -14,16 +14,15 @@ from rdgp.plotting._projections import Projection, equal_earth, orthographic
 from rdgp.plotting._sphere import to_latlon
 from rdgp.plotting._trials import (
     Trials,
-    along_lines,
     as_grid,
     grid_axes,
     is_flat,
+    is_globe,
     lines_of,
-    numbered,
     read_trials,
     surface_points,
 )
-from rdgp.spaces import Space, Sphere
+from rdgp.spaces import Space
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,10 +56,10 @@ def draw_trials(
     sides of a box make a rectangle; anything else is drawn by `draw_coordinates`.
     """
     trials = read_trials(study, space, direction)
-    if trials.space != Sphere(2) and not is_flat(trials.space):
+    if not is_globe(trials.space) and not is_flat(trials.space):
         return draw_coordinates(study, space=space, direction=direction, title=title)
     with styled():
-        if trials.space == Sphere(2):
+        if is_globe(trials.space):
             figure = new_figure(7.4, 4.3)
             panels = list(figure.subplots(1, 2))
             front, back = _two_sides(trials, view)
@@ -70,7 +69,7 @@ def draw_trials(
             figure = new_figure(5.2, 5.2)
             panels = [figure.add_subplot()]
             _prepare_rectangle(panels[0], trials.space)
-            image = _draw_points(panels[0], along_lines(trials.space, trials.x), trials)
+            image = _draw_points(panels[0], trials.space.read(trials.x), trials)
         add_color_bar(figure, panels, image, "value", "neither")  # type: ignore[arg-type]
         figure.suptitle(title or _summary(trials), fontsize=10, color=INK)
     return figure
@@ -90,7 +89,7 @@ def draw_surfaces(
     Values are those at `surface_points(space, *shape)`.
     """
     shown = None if trials is None else read_trials(trials, space, direction)
-    across, up = (3.9, 2.7) if space == Sphere(2) else (3.6, 3.9)
+    across, up = (3.9, 2.7) if is_globe(space) else (3.6, 3.9)
     with styled():
         figure = new_figure(across * len(surfaces), up)
         for index, (name, surface) in enumerate(surfaces.items()):
@@ -107,9 +106,12 @@ def draw_surfaces(
 
 
 def draw_surrogate(study: Any, *, shape: tuple[int, int] = (_HEIGHT, _WIDTH), title: str | None = None) -> "Figure":
-    """Draw posterior mean, deviation and log acquisition of a study on a two-dimensional space."""
+    """Draw posterior mean, standard deviation and log acquisition of a study on a two-dimensional space.
+
+    `shape` are the numbers of rows and columns of the grid.
+    """
     x = surface_points(study.space, *shape)
-    law = study.predict(x)
+    prediction = study.predict(x)
     gain = np.asarray(study.acquisition_at(x), float)
     top = float(np.max(gain[np.isfinite(gain)], initial=-np.inf))
     low = float(np.min(gain[np.isfinite(gain)], initial=np.inf))
@@ -118,8 +120,8 @@ def draw_surrogate(study: Any, *, shape: tuple[int, int] = (_HEIGHT, _WIDTH), ti
     bottom = max(low, top - _SPAN)
     gain = np.maximum(gain, bottom - 1.0)  # colors have no place for minus infinity
     surfaces = {
-        "Posterior mean": Surface(law.mean),
-        "Posterior standard deviation": Surface(np.sqrt(np.asarray(law.variance, float)), "uncertainty"),
+        "Posterior mean": Surface(prediction.mean),
+        "Posterior standard deviation": Surface(np.sqrt(np.asarray(prediction.variance, float)), "uncertainty"),
         "Log acquisition": Surface(gain, "speed", (bottom, top if top > bottom else bottom + 1.0)),
     }
     return draw_surfaces(study.space, surfaces, trials=study, shape=shape, title=title)
@@ -133,9 +135,9 @@ def draw_coordinates(
     Circles are angles in degrees, rotations the angle times the axis, also in degrees; the best trial is thick.
     """
     trials = read_trials(study, space, direction)
-    lines = numbered(lines_of(trials.space))
+    lines = lines_of(trials.space, trials.x)
     low, high = (np.array([getattr(line, name) for line in lines]) for name in ("low", "high"))
-    heights = (along_lines(trials.space, trials.x) - low) / (high - low)
+    heights = (trials.space.read(trials.x) - low) / (high - low)
     bottom, top = _range(trials)
     heights = np.concatenate([heights, ((trials.y - bottom) / (top - bottom))[:, None]], axis=1)
     labels = [*(line.label for line in lines), "value"]
@@ -187,8 +189,8 @@ def _draw_globe(axes: "Axes", trials: Trials, sheet: Projection) -> "ScalarMappa
 
 
 def _prepare_rectangle(axes: "Axes", space: Space) -> None:
-    across, up = numbered(lines_of(space))
-    degrees = [" (degrees)" if line.label.startswith("angle") else "" for line in (across, up)]
+    across, up = lines_of(space)
+    degrees = [" (degrees)" if line.periodic else "" for line in (across, up)]
     axes.set(xlim=(across.low, across.high), ylim=(up.low, up.high))
     axes.set(xlabel=across.label + degrees[0], ylabel=up.label + degrees[1])
     if all(degrees):
@@ -208,7 +210,7 @@ def _draw_surface(
     trials: Trials | None,
 ) -> "ScalarMappable":
     rows, columns = grid_axes(space, *values.shape)
-    if space == Sphere(2):
+    if is_globe(space):
         sheet = equal_earth()
         rim = prepare(axes, sheet)
         grid = read_grid({"lat": rows, "lon": columns, "values": values})
@@ -219,7 +221,7 @@ def _draw_surface(
         style: dict[str, Any] = {"cmap": colormap(ramp), "vmin": limits[0], "vmax": limits[1], "shading": "gouraud"}
         image = axes.pcolormesh(columns, rows, values, zorder=1, **style)
         _prepare_rectangle(axes, space)
-        page = None if trials is None else along_lines(space, trials.x)
+        page = None if trials is None else space.read(trials.x)
     if trials is not None and page is not None:
         _draw_points(axes, page, trials, small=True)
     return image

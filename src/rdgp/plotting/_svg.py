@@ -24,20 +24,21 @@ def history_chart(curves: Mapping[str, Float[np.ndarray, "_"]]) -> str:
         x = kept + 1.0
         marks.append(frame.line(x, values[kept], f"raw c{index % 4}", ""))
         marks.append(frame.line(x, smooth(values)[kept], f"curve c{index % 4}", name))
-    return frame.chart(marks, "step", "evidence lower bound", "Evidence lower bound against steps of training")
+    return frame.chart(marks, "step", "ELBO", "ELBO against steps of training")
 
 
 def coverage_chart(cases: Mapping[str, Calibration]) -> str:
-    """Return the coverage of central intervals against their nominal level."""
+    """Return the coverage of central intervals against their nominal probability."""
     frame = _Frame((0.0, 1.0), (0.0, 1.0))
     marks = [frame.line(np.array([0.0, 1.0]), np.array([0.0, 1.0]), "ideal", "perfect calibration")]
     for index, (name, case) in enumerate(cases.items()):
-        levels, shares = np.asarray(case.levels, float), np.asarray(case.coverage, float)
-        marks.append(frame.line(levels, shares, f"curve c{index % 4}", name))
-        for level, share in zip(levels, shares, strict=True):
-            told = f"{name}: {100 * share:.1f} % inside the {100 * level:.0f} % interval"
-            marks.append(frame.dot(level, share, f"c{index % 4}", told))
-    return frame.chart(marks, "nominal level", "share of observations inside", "Coverage against nominal level")
+        nominal, shares = np.asarray(case.probabilities, float), np.asarray(case.coverage, float)
+        marks.append(frame.line(nominal, shares, f"curve c{index % 4}", name))
+        for probability, share in zip(nominal, shares, strict=True):
+            told = f"{name}: {100 * share:.1f} % inside the {100 * probability:.0f} % interval"
+            marks.append(frame.dot(probability, share, f"c{index % 4}", told))
+    title = "Coverage against nominal probability"
+    return frame.chart(marks, "nominal probability", "share of observations inside", title)
 
 
 def pit_chart(cases: Mapping[str, Calibration]) -> str:

@@ -6,7 +6,8 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from rdgp.core import Numbers
-from rdgp.spaces import Box, Product, Rotations, Space, Sphere, Torus
+from rdgp.plotting._sphere import to_vectors
+from rdgp.spaces import Space
 
 
 class Trials(NamedTuple):
@@ -56,75 +57,53 @@ def read_trials(study: Any, space: Space | None = None, direction: str | None = 
 
 
 class Line(NamedTuple):
-    """A coordinate on a straight line: what it is called, and where it begins and ends."""
+    """A coordinate on a straight line: what it is called, where it begins and ends, and whether it is an angle."""
 
     label: str
     low: float
     high: float
+    periodic: bool = False
 
 
-def lines_of(space: Space) -> list[Line]:
-    """Return the coordinates in which points are drawn; angles are in degrees."""
-    if isinstance(space, Product):
-        return [line for factor in space.factors for line in lines_of(factor)]
-    if isinstance(space, Torus) or space.dim == space.ambient_dim - 1 == 1:
-        return [Line("angle", -180.0, 180.0)] * space.dim
-    if isinstance(space, Box):
-        return [Line("box", low, high) for low, high in zip(space.lower, space.upper, strict=True)]
-    if isinstance(space, Rotations):
-        return [Line(f"turn about {axis}", -180.0, 180.0) for axis in "xyz"]
-    if isinstance(space, Sphere):
-        return [Line(f"x{i}", -1.0, 1.0) for i in range(space.ambient_dim)]
-    raise ValueError(f"trials are drawn on spheres, tori, rotations, boxes and products of them, got {space}")
+def lines_of(space: Space, x: Float[np.ndarray, "N D"] | None = None) -> list[Line]:
+    """Return the coordinates in which a space is read, by names that differ; angles are in degrees.
+
+    A coordinate without limits begins and ends where the points do.
+    """
+    names, limits, periodic = space.readable
+    low, high = np.transpose(limits)
+    if x is not None:
+        read = space.read(x)
+        low = np.where(np.isfinite(low), low, read.min(axis=0))
+        high = np.where(np.isfinite(high), high, read.max(axis=0))
+        high = np.where(high > low, high, low + 1.0)
+    labels = [f"{name} {names[: i + 1].count(name)}" if names.count(name) > 1 else name for i, name in enumerate(names)]
+    return [Line(*line) for line in zip(labels, low.tolist(), high.tolist(), periodic, strict=True)]
 
 
-def numbered(lines: list[Line]) -> list[Line]:
-    """Return lines whose names differ: those that occur more than once get numbers."""
-    names = [line.label for line in lines]
-    ranks = [names[:i].count(name) + 1 for i, name in enumerate(names)]
-    return [
-        line._replace(label=f"{line.label} {rank}" if names.count(line.label) > 1 else line.label)
-        for line, rank in zip(lines, ranks, strict=True)
-    ]
-
-
-def along_lines(space: Space, x: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "N L"]:
-    """Return the coordinates of `lines_of`."""
-    if isinstance(space, Product):
-        parts = zip(space.factors, space.slices, strict=True)
-        return np.concatenate([along_lines(factor, x[:, part]) for factor, part in parts], axis=1)
-    if isinstance(space, Torus) or space.dim == space.ambient_dim - 1 == 1:
-        return np.rad2deg(np.arctan2(x[:, 1::2], x[:, ::2]))
-    if isinstance(space, Rotations):
-        positive = np.where(x[:, :1] < 0.0, -x, x)
-        sine = np.linalg.norm(positive[:, 1:], axis=1, keepdims=True)
-        angle = 2.0 * np.arctan2(sine, positive[:, :1])
-        return np.rad2deg(angle * positive[:, 1:] / np.maximum(sine, 1e-300))
-    return x
+def is_globe(space: Space) -> bool:
+    """Tell spaces of unit vectors in R^3 that have an east and a north: they are drawn by latitude and longitude."""
+    return space.ambient_dim == 3 and "east_north" in space.frame_names
 
 
 def is_flat(space: Space) -> bool:
-    """Tell spaces of two coordinates that are angles or sides of a box: they are drawn as a rectangle."""
-    factors = space.factors if isinstance(space, Product) else (space,)
-    return space.dim == 2 and all(isinstance(factor, Torus | Box) or factor.dim == 1 for factor in factors)
+    """Tell spaces of two coordinates between limits, angles or sides of a box: they are drawn as a rectangle."""
+    _, limits, _ = space.readable
+    return space.dim == len(limits) == 2 and bool(np.isfinite(limits).all())
 
 
 def surface_points(space: Space, height: int = 60, width: int = 120) -> Float[np.ndarray, "N D"]:
     """Return the points, row by row, at which `draw_surfaces` wants values: a grid all over a two-dimensional space."""
     rows, columns = grid_axes(space, height, width)
-    first, second = np.meshgrid(columns, rows)
-    if space == Sphere(2):
-        lat, lon = np.deg2rad(second.ravel()), np.deg2rad(first.ravel())
-        return np.stack([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)], axis=-1)
-    parts: list[np.ndarray] = []
-    for values, circle in zip((first.ravel(), second.ravel()), _circles(space), strict=True):
-        parts += [np.cos(np.deg2rad(values)), np.sin(np.deg2rad(values))] if circle else [values]
-    return np.stack(parts, axis=-1)
+    across, up = (part.ravel() for part in np.meshgrid(columns, rows))
+    if is_globe(space):
+        return to_vectors(np.stack([up, across], axis=-1))
+    return space.from_readable(np.stack([across, up], axis=-1))
 
 
 def grid_axes(space: Space, height: int, width: int) -> tuple[Float[np.ndarray, " H"], Float[np.ndarray, " W"]]:
     """Return the coordinates of rows and columns of a grid all over a two-dimensional space."""
-    if space == Sphere(2):
+    if is_globe(space):
         return np.linspace(-90.0, 90.0, height), np.linspace(-180.0, 180.0, width, endpoint=False)
     if not is_flat(space):
         raise ValueError(f"surfaces are drawn on Sphere(2), Torus(2) and boxes with two sides, got {space}")
@@ -140,8 +119,3 @@ def as_grid(values: Numbers, height: int, width: int, name: str) -> Float[np.nda
             f"{name} must be a value for each of {height} x {width} points of surface_points, got shape {array.shape}"
         )
     return array.reshape(height, width)
-
-
-def _circles(space: Space) -> list[bool]:
-    factors = space.factors if isinstance(space, Product) else (space,)
-    return [not isinstance(factor, Box) for factor in factors for _ in range(factor.dim)]

@@ -1,7 +1,8 @@
 """Evidence and posterior of a linear Gaussian model, by features or by kernel, with gradients written by hand.
 
-Given coordinates y [n, r] of r independent copies, the distribution is N(0, K + σ² I) with K = Ψ Ψᵀ for features Ψ [n, m]. By
-features everything costs n m², by kernel n³; the gradients need one inverse and no differentiated factorization.
+Given coordinates y [n, r] of r independent copies, the distribution is N(0, K + σ² I) with K = Ψ Ψᵀ for features
+Ψ [n, m]. By features everything costs n m², by kernel n³; the gradients need one inverse and no differentiated
+factorization.
 """
 
 import jax

@@ -7,7 +7,7 @@ from jax.scipy.linalg import cho_solve
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from rdgp.core import as_matrix, register, solve_lower
-from rdgp.fields import Field, FieldDraw, Frame, FunctionDraw, check_points
+from rdgp.fields import Field, Frame, FunctionDraw, check_points
 from rdgp.posteriors._evidence import (
     evidence_by_features,
     evidence_by_kernel,
@@ -32,7 +32,7 @@ def log_evidence(
     """Return log p(y) of noisy coordinates of a field's values in a frame."""
     y = _split(field, noise, x, frame, coordinates)
     (n, p, r), dtype = y.shape, y.dtype
-    if uses_features(field, n * p):
+    if uses_features(field, n * field.width):
         design = _design(field, noise, x, frame)
         if noise.uniform:
             return evidence_by_features(_rows(design), _rows(y), noise.variance.astype(dtype))
@@ -41,7 +41,7 @@ def log_evidence(
     kernel = _kernel(field, noise, x, x, frame, frame)
     if noise.uniform:
         return evidence_by_kernel(kernel, _components_first(y), noise.variance.astype(dtype))
-    total, filler = _noisy(noise, kernel, n, p)
+    total, filler = _noisy(field, noise, kernel, n, p)
     counting = jnp.where(noise.counts(n)[:, None, None], y, 0.0)
     evidence = evidence_by_kernel(total, _components_first(counting), jnp.zeros((), dtype))
     return evidence + _of_fillers(noise, y, filler)
@@ -76,12 +76,12 @@ class Exact(Posterior):
         self.field, self.noise, self.x, self.frame = field, noise, x, frame
         self.y = _split(field, noise, x, frame, coordinates)
         n, p, _ = self.y.shape
-        self.by_features = uses_features(field, n * p)
+        self.by_features = uses_features(field, n * field.width)
         if self.by_features:
             design = _rows(self._whitened(_design(field, noise, x, frame)))
             self.factor, self.solution = posterior_by_features(design, _rows(self._whitened(self.y)), self._scale)
         else:
-            total, _ = _noisy(noise, _kernel(field, noise, x, x, frame, frame), n, p)
+            total, _ = _noisy(field, noise, _kernel(field, noise, x, x, frame, frame), n, p)
             counting = jnp.where(noise.counts(n)[:, None, None], self.y, 0.0)
             self.factor, self.solution = posterior_by_kernel(total, _components_first(counting), jnp.zeros((), x.dtype))
 
@@ -170,7 +170,7 @@ class ExactDraw(FunctionDraw):
     """A function from an exact posterior: a prior draw plus a correction that makes it agree with the data."""
 
     posterior: Exact
-    prior: FieldDraw
+    prior: FunctionDraw
     solution: Float[Array, "k r"]
 
     @eqx.filter_jit
@@ -223,17 +223,15 @@ def _kernel(
     return jnp.transpose(gram, (1, 0, 3, 2)).reshape(p * n, q * m)
 
 
-def _noisy(noise: Noise, kernel: Float[Array, "k k"], n: int, p: int) -> tuple[Float[Array, "k k"], Float[Array, ""]]:
+def _noisy(
+    field: Field, noise: Noise, kernel: Float[Array, "k k"], n: int, p: int
+) -> tuple[Float[Array, "k k"], Float[Array, ""]]:
     """Return the covariance of observations; rows that do not count have a variance alone, which is returned too."""
-    filler = jnp.mean(jax.lax.stop_gradient(jnp.diagonal(kernel)))
+    filler = jax.lax.stop_gradient(field.variance).astype(kernel.dtype)  # of a size that leaves the jitter as it is
     if noise.uniform:
         return kernel + noise.variance.astype(kernel.dtype) * jnp.eye(n * p, dtype=kernel.dtype), filler
-    total = kernel + noise.matrix(n, p, kernel.dtype)
-    if noise.mask is None:
-        return total, filler
-    count = jnp.tile(noise.mask, p)
-    alone = jnp.where(count, 0.0, filler)
-    return jnp.where(count[:, None] & count, total, 0.0) + jnp.diag(alone), filler
+    count = jnp.tile(noise.counts(n), p)
+    return jnp.where(count[:, None] & count, kernel, 0.0) + noise.matrix(n, p, filler), filler
 
 
 def _rows(values: Float[Array, "N p m"]) -> Float[Array, "n m"]:

@@ -46,6 +46,10 @@ class InducingPoints(Variational):
         """Whether training moves the points."""
         return self._z.trainable
 
+    def details(self) -> tuple[str, ...]:
+        """Return the number of points, and whether they are trained."""
+        return (f"{self.z.shape[0]} {'trained ' if self.trainable else ''}points",)
+
     @property
     def size(self) -> int:
         """Number of inducing variables."""
@@ -84,7 +88,7 @@ class InducingPoints(Variational):
         covariance = as_matrix(process.covariance(z, z))
         return jnp.linalg.cholesky(covariance + _jitter(covariance) * jnp.eye(covariance.shape[0], dtype=dtype))
 
-    def joint_rest(self, x: Float[Array, "N D"]) -> tuple[Float[Array, "n n"], ...]:
+    def joint_rest(self, x: Float[Array, "N D"]) -> tuple[Float[Array, "_ _"], ...]:
         """Return k(x, x') - Aᵀ A' between all points."""
         halves = [(process, self._half(process, x)) for process in self.field.processes]
         return tuple(as_matrix(process.covariance(x, x)) - half.T @ half for process, half in halves)
@@ -120,7 +124,7 @@ class InducingPointsDraw(FunctionDraw):
     field: Field
     z: Float[Array, "m D"]
     priors: tuple[ProcessDraw, ...]
-    solutions: tuple[Float[Array, "_ r"], ...]
+    solutions: tuple[Float[Array, "_ _"], ...]
 
     @eqx.filter_jit
     def __call__(self, x: Float[Array, "N D"]) -> Float[Array, "N ..."]:

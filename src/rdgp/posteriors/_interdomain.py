@@ -51,6 +51,10 @@ class Interdomain(Variational):
         parts = [np.ones((own.num_parts, tail)) for own in levels] if tail else []
         self.tails = tuple(Parameter(part, name="tail variances", trainable=learned) for part in parts)
 
+    def details(self) -> tuple[str, ...]:
+        """Return the length of the tail."""
+        return (f"tail={self.tail}",) if self.tail else ()
+
     @property
     def size(self) -> int:
         """Number of features."""
@@ -61,13 +65,15 @@ class Interdomain(Variational):
         return tuple(self._conditional(i, process, x) for i, process in enumerate(self.field.processes))
 
     def _conditional(self, i: int, process: Process, x: Float[Array, "N D"]) -> Conditional:
-        psi = process.features(x) * process.scales().astype(x.dtype)
+        scales = process.scales().astype(x.dtype)
         if not self.tail:
-            return Conditional(psi, jnp.zeros((x.shape[0], process.width, process.width), x.dtype))
+            nothing = jnp.zeros((x.shape[0], process.width, process.width), x.dtype)
+            return Conditional(process.features(x) * scales, nothing)
         head = np.flatnonzero(_in_head(process.levels, self.tail))
-        return Conditional(psi[..., head], process.tail_variance(self.tails[i].value, x))
+        psi = process.lowest_features(x, process.levels.num_levels - self.tail)
+        return Conditional(psi * scales[head], process.tail_variance(self.tails[i].value, x))
 
-    def joint_rest(self, x: Float[Array, "N D"]) -> tuple[Float[Array, "n n"], ...]:
+    def joint_rest(self, x: Float[Array, "N D"]) -> tuple[Float[Array, "_ _"], ...]:
         """Return the covariance of the tail."""
         rests = []
         for i, process in enumerate(self.field.processes):

@@ -37,6 +37,12 @@ class Noise(eqx.Module):
         """Return which of n rows count."""
         return jnp.ones(n, bool) if self.mask is None else self.mask
 
+    def averaged(self) -> "Noise":
+        """Return the noise with one variance for each point, the mean over its coordinates."""
+        if self.known is None or not self.couples:
+            return self
+        return Noise(self.variance, jnp.trace(self.known, axis1=1, axis2=2) / self.known.shape[-1], self.mask)
+
     def covariances(self, n: int, p: int, dtype: jnp.dtype) -> Float[Array, "N p p"]:
         """Return the covariance of the p correlated numbers of each point."""
         eye = jnp.eye(p, dtype=dtype)
@@ -59,14 +65,21 @@ class Noise(eqx.Module):
         each = 2.0 * jnp.sum(jnp.log(jnp.diagonal(factor, axis1=1, axis2=2)), axis=1)
         return jnp.sum(jnp.where(self.counts(n), each, 0.0))
 
-    def matrix(self, n: int, p: int, dtype: jnp.dtype) -> Float[Array, "k k"]:
-        """Return the covariance of the noise of all points, the first numbers of all points first, k = p n."""
-        blocks = self.covariances(n, p, dtype)
+    def matrix(self, n: int, p: int, filler: Float[Array, ""]) -> Float[Array, "k k"]:
+        """Return the covariance of the noise of all points, the first numbers of all points first, k = p n.
+
+        Rows that do not count have a variance `filler`.
+        """
+        dtype = filler.dtype
+        alone = filler * jnp.eye(p, dtype=dtype)
+        blocks = jnp.where(self.counts(n)[:, None, None], self.covariances(n, p, dtype), alone)
+        if p == 1:
+            return jnp.diag(blocks[:, 0, 0])
         points = np.arange(n)
         full = jnp.zeros((p, n, p, n), dtype).at[:, points, :, points].set(blocks)
         return full.reshape(p * n, p * n)
 
-    def sample(self, shape: tuple[int, int, int], dtype: jnp.dtype, *, key: PRNGKeyArray) -> Float[Array, "N p r"]:
+    def sample(self, shape: tuple[int, ...], dtype: jnp.dtype, *, key: PRNGKeyArray) -> Float[Array, "N p r"]:
         """Draw the noise of r copies."""
         normal = standard_normal(key, shape, dtype)
         if self.uniform:

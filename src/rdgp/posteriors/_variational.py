@@ -33,7 +33,7 @@ class Variational(Posterior):
         """Return the distribution of each process at points, given its whitened variables."""
 
     @abstractmethod
-    def joint_rest(self, x: Float[Array, "N D"]) -> tuple[Float[Array, "n n"], ...]:
+    def joint_rest(self, x: Float[Array, "N D"]) -> tuple[Float[Array, "_ _"], ...]:
         """Return the covariance between all points that the whitened variables leave, n = N p."""
 
     @property
@@ -57,6 +57,13 @@ class Variational(Posterior):
     def nearest(self) -> "Variational":
         """Return the family with what training has moved off the space back on it."""
         return self
+
+    def details(self) -> tuple[str, ...]:
+        """Return what a short text about the family says after its field."""
+        return ()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join([repr(self.field), *self.details()])})"
 
     def kl(self) -> Float[Array, ""]:
         """Return the divergence from the prior."""

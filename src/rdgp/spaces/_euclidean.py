@@ -10,7 +10,8 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from rdgp.core import check_count, register, safe_norm, standard_normal
-from rdgp.spaces._space import Isometry, Points, Readable, Space, Tangents, UnitScaling
+from rdgp.spaces._maps import Isometry, Readable, UnitScaling
+from rdgp.spaces._space import Points, Space, Tangents
 
 _UNIT = 2.0  # width of a box in units of order one: that of a sphere
 
@@ -98,9 +99,13 @@ class Box(Flat):
         low, high = np.atleast_1d(np.asarray(lower, float)), np.atleast_1d(np.asarray(upper, float))
         if low.ndim != 1 or low.shape != high.shape or low.size == 0:
             raise ValueError(f"lower and upper must be two lists of one length, got {lower} and {upper}")
-        if not (np.all(np.isfinite(low) & np.isfinite(high)) and np.all(low < high)):
-            raise ValueError(f"every lower bound must be finite and below its upper bound, got {lower} and {upper}")
         self.lower, self.upper = tuple(low.tolist()), tuple(high.tolist())
+
+    def __check_init__(self) -> None:
+        low, high = np.asarray(self.lower), np.asarray(self.upper)
+        if not (np.all(np.isfinite(low) & np.isfinite(high)) and np.all(low < high)):
+            lower, upper = list(self.lower), list(self.upper)
+            raise ValueError(f"every lower bound must be finite and below its upper bound, got {lower} and {upper}")
 
     def __str__(self) -> str:
         return f"Box({list(self.lower)}, {list(self.upper)})"

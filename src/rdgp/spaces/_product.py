@@ -11,7 +11,8 @@ from jax.scipy.linalg import block_diag
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from rdgp.core import register, safe_norm
-from rdgp.spaces._space import Isometry, Points, Readable, Space, Tangents, UnitScaling
+from rdgp.spaces._maps import Isometry, Readable, UnitScaling
+from rdgp.spaces._space import Points, Space, Tangents
 
 
 @register("rdgp:Product")
@@ -40,6 +41,11 @@ class Product(Space):
     def factors(self) -> tuple[Space, ...]:
         """The factors."""
         return self._factors
+
+    @property
+    def irreducible_factors(self) -> tuple[Space, ...]:
+        """Those of all factors."""
+        return tuple(part for factor in self.factors for part in factor.irreducible_factors)
 
     @property
     def dim(self) -> int:
@@ -109,8 +115,8 @@ class Product(Space):
     def _distance(self, x: Points, y: Points) -> Float[Array, "*#N"]:
         return safe_norm(self._each(lambda factor, *args: factor._distance(*args)[..., None], x, y))
 
-    def _lower(self, x: Points, u: Tangents) -> Tangents:
-        return self._each(lambda factor, *args: factor._lower(*args), x, u)
+    def _covector(self, x: Points, u: Tangents) -> Tangents:
+        return self._each(lambda factor, *args: factor._covector(*args), x, u)
 
     def _gradient(self, x: Points, derivative: Float[Array, "*#N D"]) -> Tangents:
         return self._each(lambda factor, *args: factor._gradient(*args), x, derivative)
@@ -162,3 +168,9 @@ class Product(Space):
         """Return the coordinates of all factors."""
         parts = zip(self.factors, self.slices, strict=True)
         return np.concatenate([factor.read(x[:, part]) for factor, part in parts], axis=1)
+
+    def from_readable(self, coordinates: Float[np.ndarray, "N R"]) -> Float[np.ndarray, "N D"]:
+        """Return the points of all factors, one after the other."""
+        cuts = np.cumsum([len(factor.readable.names) for factor in self.factors])[:-1]
+        parts = zip(self.factors, np.split(coordinates, cuts, axis=1), strict=True)
+        return np.concatenate([factor.from_readable(part) for factor, part in parts], axis=1)

@@ -7,8 +7,9 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from rdgp.core import normalize, register
+from rdgp.spaces._maps import Isometry, Readable
 from rdgp.spaces._quaternions import quaternion_frame, quaternion_product
-from rdgp.spaces._space import Isometry, Points, Readable, Space, Tangents
+from rdgp.spaces._space import Points, Space, Tangents
 from rdgp.spaces._sphere import Sphere, log_angle_over_sine
 
 _COVER = Sphere(3)
@@ -92,6 +93,12 @@ class Rotations(Space):
         sine = np.linalg.norm(positive[:, 1:], axis=1, keepdims=True)
         angle = 2.0 * np.arctan2(sine, positive[:, :1])
         return np.rad2deg(angle * positive[:, 1:] / np.maximum(sine, 1e-300))
+
+    def from_readable(self, coordinates: Float[np.ndarray, "N 3"]) -> Float[np.ndarray, "N 4"]:
+        """Return the rotations with given rotation vectors in degrees."""
+        half = np.deg2rad(coordinates) / 2.0
+        angle = np.linalg.norm(half, axis=1, keepdims=True)
+        return np.concatenate([np.cos(angle), np.sinc(angle / np.pi) * half], axis=1)
 
 
 def _same_hemisphere(x: Points, y: Points) -> Points:

@@ -1,7 +1,7 @@
 """The contract of a space, with the checks every space shares."""
 
+import math
 from abc import abstractmethod
-from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -18,53 +18,13 @@ from rdgp.core import (
     check_same_shape,
     compiled,
     is_concrete,
-    register,
     safe_norm,
     small_product,
 )
+from rdgp.spaces._maps import Isometry, Readable, UnitScaling
 
 Points = Float[Array, "*#N D"]
 Tangents = Float[Array, "*#N D"]
-
-
-@register("rdgp:Isometry")
-class Isometry(eqx.Module):
-    """A distance-preserving map x -> A x + b of a space onto itself."""
-
-    matrix: Float[Array, "D D"]
-    shift: Float[Array, "D"]
-
-    def __call__(self, x: Float[Array, "*#N D"]) -> Float[Array, "*#N D"]:
-        """Map points."""
-        return x @ self.matrix.T + self.shift
-
-    def push(self, v: Float[Array, "*#N D"]) -> Float[Array, "*#N D"]:
-        """Map tangent vectors at x to tangent vectors at the image of x."""
-        return v @ self.matrix.T
-
-
-class UnitScaling(NamedTuple):
-    """A space in units of order one, and the affine map x = shift + scale * unit point between the two."""
-
-    space: "Space"
-    shift: Float[np.ndarray, "D"]
-    scale: Float[np.ndarray, "D"]
-
-    def to_unit(self, x: Float[np.ndarray, "*N D"]) -> Float[np.ndarray, "*N D"]:
-        """Return points in units of order one."""
-        return (x - self.shift) / self.scale
-
-    def from_unit(self, x: Float[np.ndarray, "*N D"]) -> Float[np.ndarray, "*N D"]:
-        """Return points in the units of the space."""
-        return x * self.scale + self.shift
-
-
-class Readable(NamedTuple):
-    """Coordinates in which people read points: name, lower and upper limit of each, and which are periodic angles."""
-
-    names: tuple[str, ...]
-    limits: tuple[tuple[float, float], ...]
-    periodic: tuple[bool, ...]
 
 
 def default_tolerance(dtype: np.dtype) -> float:
@@ -76,7 +36,7 @@ class Space(eqx.Module):
     """A manifold in R^D. Points and tangent vectors are ambient arrays [..., D].
 
     A concrete space implements the underscored methods; arrays that reach those are checked. The metric is that of the
-    ambient Euclidean space unless a space overrides `_lower` and `_gradient`. A space may hold arrays.
+    ambient Euclidean space unless a space overrides `_covector` and `_gradient`. A space may hold arrays.
     """
 
     @property
@@ -97,6 +57,11 @@ class Space(eqx.Module):
     @property
     def factors(self) -> "tuple[Space, ...]":
         """The factors of a product; any other space is its own only factor."""
+        return (self,)
+
+    @property
+    def irreducible_factors(self) -> "tuple[Space, ...]":
+        """The factors, cut as finely as their kernels need to have a lengthscale of each: a torus into its circles."""
         return (self,)
 
     @property
@@ -153,10 +118,10 @@ class Space(eqx.Module):
         x, v = self._check_pair(x, v, "v")
         return compiled(_inner, self, x, u, v)
 
-    def lower(self, x: Numbers, u: Numbers) -> Tangents:
-        """Return the linear function <u, ·> of tangent vectors at x as an ambient vector: <u, v> = lower(x, u) · v."""
+    def covector(self, x: Numbers, u: Numbers) -> Tangents:
+        """Return the linear function <u, ·> of tangent vectors at x as an ambient vector."""
         x, u = self._check_pair(x, u, "u")
-        return compiled(type(self)._lower, self, x, u)
+        return compiled(type(self)._covector, self, x, u)
 
     def gradient(self, x: Numbers, derivative: Numbers) -> Tangents:
         """Return the gradient at x of a function whose ambient derivative there is given."""
@@ -247,11 +212,15 @@ class Space(eqx.Module):
     def readable(self) -> Readable:
         """The coordinates of `read`, by which people know points; ambient ones unless a space has better."""
         size = self.ambient_dim
-        return Readable(tuple(f"x{i}" for i in range(size)), ((-1.0, 1.0),) * size, (False,) * size)
+        return Readable(tuple(f"x{i}" for i in range(size)), ((-math.inf, math.inf),) * size, (False,) * size)
 
     def read(self, x: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "N R"]:
         """Return points in the coordinates of `readable`, angles in degrees."""
         return np.asarray(x, float)
+
+    def from_readable(self, coordinates: Float[np.ndarray, "N R"]) -> Float[np.ndarray, "N D"]:
+        """Return the points that have given coordinates of `readable`: the inverse of `read`."""
+        return np.asarray(coordinates, float)
 
     def __repr__(self) -> str:
         return str(self)
@@ -267,7 +236,7 @@ class Space(eqx.Module):
         dtype = jnp.promote_types(x.dtype, u.dtype)
         return x.astype(dtype), u.astype(dtype)
 
-    def _lower(self, x: Points, u: Tangents) -> Tangents:
+    def _covector(self, x: Points, u: Tangents) -> Tangents:
         return u
 
     def _gradient(self, x: Points, derivative: Float[Array, "*#N D"]) -> Tangents:
@@ -284,8 +253,8 @@ class Space(eqx.Module):
         x, y = jnp.broadcast_arrays(x, y)
         v, columns = self._log(x, y), jnp.moveaxis(self._frame(x), -1, 0)
         moved = jax.vmap(lambda u: jax.jvp(lambda w: self._exp(x, w), (v,), (u,))[1])(columns)
-        lowered = jnp.stack([self._lower(y, column) for column in jnp.moveaxis(self._frame(y), -1, 0)], axis=-1)
-        return jnp.linalg.slogdet(small_product(lowered, jnp.moveaxis(moved, 0, -1)))[1]
+        covectors = jnp.stack([self._covector(y, column) for column in jnp.moveaxis(self._frame(y), -1, 0)], axis=-1)
+        return jnp.linalg.slogdet(small_product(covectors, jnp.moveaxis(moved, 0, -1)))[1]
 
     @abstractmethod
     def _random_isometry(self, key: PRNGKeyArray) -> Isometry: ...
@@ -316,4 +285,4 @@ class Space(eqx.Module):
 
 
 def _inner(space: Space, x: Points, u: Tangents, v: Tangents) -> Float[Array, "*#N"]:
-    return jnp.sum(space._lower(x, u) * v, axis=-1)
+    return jnp.sum(space._covector(x, u) * v, axis=-1)

@@ -9,8 +9,9 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from rdgp.core import angle_over_sine, check_count, normalize, register, safe_norm, standard_normal, stumpff
+from rdgp.spaces._maps import Isometry, Readable
 from rdgp.spaces._quaternions import quaternion_frame
-from rdgp.spaces._space import Isometry, Points, Readable, Space, Tangents
+from rdgp.spaces._space import Points, Space, Tangents
 
 
 def _dot(a: Float[Array, "*#N D"], b: Float[Array, "*#N D"]) -> Float[Array, "*#N 1"]:
@@ -59,7 +60,7 @@ class Sphere(Space):
 
     def _log(self, x: Points, y: Points) -> Tangents:
         cosine = _dot(x, y)
-        across = y - cosine * x
+        across = self._project(x, y - cosine * x)  # twice, or a norm of x off by rounding leaves a part along x
         squared = _dot(across, across)
         opposite = (cosine < 0.0) & (squared < jnp.finfo(x.dtype).eps ** 2)
         direct = angle_over_sine(cosine, jnp.where(opposite, 1.0, squared)) * across
@@ -102,11 +103,20 @@ class Sphere(Space):
     @property
     def readable(self) -> Readable:
         """The angle on a circle, ambient coordinates elsewhere."""
-        return Readable(("angle",), ((-180.0, 180.0),), (True,)) if self.d == 1 else super().readable
+        if self.d == 1:
+            return Readable(("angle",), ((-180.0, 180.0),), (True,))
+        return super().readable._replace(limits=((-1.0, 1.0),) * self.ambient_dim)
 
     def read(self, x: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "N R"]:
         """Return the angle in degrees, or the ambient coordinates."""
         return np.rad2deg(np.arctan2(x[:, 1:], x[:, :1])) if self.d == 1 else super().read(x)
+
+    def from_readable(self, coordinates: Float[np.ndarray, "N R"]) -> Float[np.ndarray, "N D"]:
+        """Return the points with given angles in degrees, or with given ambient coordinates."""
+        if self.d > 1:
+            return super().from_readable(coordinates)
+        angles = np.deg2rad(coordinates)
+        return np.concatenate([np.cos(angles), np.sin(angles)], axis=1)
 
 
 def Circle() -> Sphere:  # noqa: N802 - reads as the name of a space

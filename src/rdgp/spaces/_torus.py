@@ -11,7 +11,8 @@ from jax.scipy.linalg import block_diag
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from rdgp.core import check_count, register, safe_norm
-from rdgp.spaces._space import Isometry, Points, Readable, Space, Tangents
+from rdgp.spaces._maps import Isometry, Readable
+from rdgp.spaces._space import Points, Space, Tangents
 from rdgp.spaces._sphere import Sphere
 
 _CIRCLE = Sphere(1)
@@ -43,6 +44,11 @@ class Torus(Space):
     def injectivity_radius(self) -> float:
         """Half the length of one circle."""
         return math.pi
+
+    @property
+    def irreducible_factors(self) -> tuple[Space, ...]:
+        """The circles."""
+        return (_CIRCLE,) * self.n
 
     def _random_isometry(self, key: PRNGKeyArray) -> Isometry:
         """Draw a rotation or reflection of each circle."""
@@ -101,3 +107,8 @@ class Torus(Space):
     def read(self, x: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "N n"]:
         """Return the angles in degrees."""
         return np.rad2deg(np.arctan2(x[:, 1::2], x[:, ::2]))
+
+    def from_readable(self, coordinates: Float[np.ndarray, "N n"]) -> Float[np.ndarray, "N D"]:
+        """Return the points with given angles in degrees."""
+        angles = np.deg2rad(coordinates)
+        return np.stack([np.cos(angles), np.sin(angles)], axis=-1).reshape(len(angles), self.ambient_dim)

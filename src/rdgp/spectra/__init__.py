@@ -1,7 +1,8 @@
 """Eigenfunctions and eigenfields of the Laplacians, orthonormal under the uniform probability measure."""
 
 from rdgp.spectra._harmonics import harmonics
-from rdgp.spectra._product import ProductHodgeSpectrum, ProductSpectrum
+from rdgp.spectra._product import ProductSpectrum
+from rdgp.spectra._product_hodge import ProductHodgeSpectrum
 from rdgp.spectra._quadrature import quadrature
 from rdgp.spectra._spectrum import (
     HodgePart,

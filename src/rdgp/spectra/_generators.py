@@ -49,7 +49,7 @@ def generator_matrices(degree: int) -> Float[np.ndarray, "M M 3"]:
 
 @lru_cache(maxsize=64)
 def _terms(degrees: tuple[int, ...]) -> _Terms:
-    """Tabulate the ladder: with Z_m = p(z) (x + i y)^m, (L_x ± i L_y) Z_m = -i √((k ∓ m)(k ± m + 1)) Z_{m ± 1}."""
+    """Return the ladder: with Z_m = p(z) (x + i y)^m, (L_x ± i L_y) Z_m = -i √((k ∓ m)(k ± m + 1)) Z_{m ± 1}."""
     sizes = [2 * k + 1 for k in degrees]
     start = dict(zip(degrees, np.cumsum([0, *sizes[:-1]]), strict=True))
     source = np.zeros((3, 2, sum(sizes)), np.int32)

@@ -1,27 +1,17 @@
-"""Spectra of products: eigenvalues add, eigenfunctions multiply, and vector fields of the factors combine."""
+"""Scalar spectra of products: eigenvalues add, eigenfunctions multiply."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import reduce
-from typing import NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from rdgp.core import check_count, orthogonal_complement, outer_last_axis, register, small_product
+from rdgp.core import check_count, outer_last_axis, register
 from rdgp.spaces import Product
-from rdgp.spectra._spectrum import (
-    HodgePart,
-    HodgeSpectrum,
-    ScalarSpectrum,
-    ambient_spectra,
-    check_parts,
-    hodge_parts,
-    hodge_spectrum,
-    scalar_spectrum,
-)
+from rdgp.spectra._spectrum import ScalarSpectrum, ambient_spectra, scalar_spectrum
 
 Index = tuple[int, ...]
 
@@ -30,7 +20,7 @@ def _same(a: float, b: float) -> bool:
     return abs(a - b) <= 1e-9 * max(1.0, abs(a))
 
 
-def _group(items: Iterable[tuple[float, tuple]], num_levels: int) -> tuple[tuple[float, tuple], ...]:
+def group_levels(items: Iterable[tuple[float, tuple]], num_levels: int) -> tuple[tuple[float, tuple], ...]:
     """Merge items of equal eigenvalue and keep the lowest levels: ((eigenvalue, items), ...)."""
     groups: list[tuple[float, list]] = []
     for value, item in sorted(items, key=lambda pair: pair[0]):
@@ -41,12 +31,12 @@ def _group(items: Iterable[tuple[float, tuple]], num_levels: int) -> tuple[tuple
     return tuple((value, tuple(members)) for value, members in groups[:num_levels])
 
 
-def _lowest_sums(eigenvalues: Sequence[Float[np.ndarray, "_"]], num_levels: int) -> list[tuple[float, Index]]:
+def lowest_sums(eigenvalues: Sequence[Float[np.ndarray, "_"]], num_levels: int) -> list[tuple[float, Index]]:
     """Return the index tuples of the lowest distinct sums of eigenvalues, one from each list."""
     partial: list[tuple[float, Index]] = [(0.0, ())]
     for values in eigenvalues:
         extended = [(total + float(v), (*index, i)) for total, index in partial for i, v in enumerate(values)]
-        partial = [(value, index) for value, members in _group(extended, num_levels) for index in members]
+        partial = [(value, index) for value, members in group_levels(extended, num_levels) for index in members]
     return partial
 
 
@@ -61,8 +51,8 @@ class ProductSpectrum(ScalarSpectrum):
     def __init__(self, space: Product, factors: Sequence[ScalarSpectrum], num_levels: int) -> None:
         self.space = space
         self.factors = tuple(factors)
-        sums = _lowest_sums([factor.eigenvalues for factor in factors], num_levels)
-        self.groups = _group(sums, num_levels)
+        sums = lowest_sums([factor.eigenvalues for factor in factors], num_levels)
+        self.groups = group_levels(sums, num_levels)
 
     @property
     def eigenvalues(self) -> Float[np.ndarray, "K"]:
@@ -82,16 +72,18 @@ class ProductSpectrum(ScalarSpectrum):
     def _size(self, index: Index) -> int:
         return int(np.prod([factor.multiplicities[i] for factor, i in zip(self.factors, index, strict=True)]))
 
-    @eqx.filter_jit
     def features(self, x: Float[Array, "*N D"]) -> Float[Array, "*N M"]:
         """Evaluate the products, sorted by level."""
-        parts = zip(self.factors, self.space.split(x), strict=True)
-        blocks = [_blocks(factor.features(part), factor.multiplicities) for factor, part in parts]
-        products = [
-            outer_last_axis([block[i] for block, i in zip(blocks, index, strict=True)])
-            for _, members in self.groups
-            for index in members
-        ]
+        return self.lowest_features(x, len(self.groups))
+
+    @eqx.filter_jit
+    def lowest_features(self, x: Float[Array, "*N D"], num_levels: int) -> Float[Array, "*N m"]:
+        """Evaluate the products of the lowest levels, from the levels of the factors that meet there."""
+        indices = [index for _, members in self.groups[:num_levels] for index in members]
+        counts = (int(count) for count in np.max(indices, axis=0) + 1)
+        triples = zip(self.factors, self.space.split(x), counts, strict=True)
+        blocks = [lowest_blocks(factor, part, count) for factor, part, count in triples]
+        products = [outer_last_axis([block[i] for block, i in zip(blocks, index, strict=True)]) for index in indices]
         return jnp.concatenate(products, axis=-1)
 
     @eqx.filter_jit
@@ -120,204 +112,13 @@ def _nested_kernel(
     return reduce(jnp.add, terms)
 
 
-def _blocks(features: Float[Array, "*s M"], multiplicities: Int[np.ndarray, "K"]) -> list[Float[Array, "*s _"]]:
+def lowest_blocks(spectrum: ScalarSpectrum, x: Float[Array, "*N D"], count: int) -> list[Float[Array, "*N _"]]:
+    """Evaluate the eigenfunctions of each of the lowest levels."""
+    return level_blocks(spectrum.lowest_features(x, count), spectrum.multiplicities[:count])
+
+
+def level_blocks(features: Float[Array, "*s M"], multiplicities: Int[np.ndarray, "K"]) -> list[Float[Array, "*s _"]]:
     return jnp.split(features, np.cumsum(multiplicities)[:-1].tolist(), axis=-1)
-
-
-@register("rdgp:ProductHodgeTerm")
-class _Term(NamedTuple):
-    """A multiple of (a field on one factor) times (scalar functions on the others), by level within each."""
-
-    factor: int
-    part: str
-    levels: Index
-    coefficient: float
-
-
-Piece = tuple[_Term, ...]  # fields of a piece are sums of its terms, function by function
-
-
-@register("rdgp:ProductHodgeSet")
-class _Set(NamedTuple):
-    """All pieces of one level that share the eigenvalues of the factors."""
-
-    level: int
-    eigenvalue: float
-    by_factor: tuple[float, ...]
-    pieces: tuple[Piece, ...]
-
-
-@register("rdgp:ProductHodgeSpectrum")
-class ProductHodgeSpectrum(HodgeSpectrum):
-    """Eigenfields of the Hodge Laplacian of a product.
-
-    Scalar products Φ with eigenvalues λ_f > 0 on the factors f of a set A give |A| fields ∇_f Φ / √λ_f; along the
-    vector (√λ_f) they combine to the gradient of Φ, across it to mixed curl fields. Curl and harmonic fields of one
-    factor times scalars of the others are curl fields too, harmonic fields times the constant are harmonic.
-    """
-
-    space: Product
-    scalars: tuple[ScalarSpectrum, ...]
-    fields: tuple[HodgeSpectrum, ...]
-    sets: tuple[tuple[str, tuple[_Set, ...]], ...] = eqx.field(static=True)
-
-    def __init__(self, space: Product, num_levels: int, names: tuple[str, ...]) -> None:
-        self.space = space
-        self.scalars = tuple(scalar_spectrum(factor, num_levels + 1) for factor in space.factors)
-        self.fields = tuple(hodge_spectrum(factor, num_levels, hodge_parts(factor)) for factor in space.factors)
-        pieces = {"gradient": self._gradients, "curl": self._curls, "harmonic": self._harmonics}
-        self.sets = tuple((name, self._grouped(pieces[name](num_levels), num_levels)) for name in names)
-
-    def _grouped(self, pieces: list[tuple[float, Piece]], num_levels: int) -> tuple[_Set, ...]:
-        """Return the pieces of the lowest levels, sorted by level and by the eigenvalues of the factors."""
-        sets = []
-        for level, (value, members) in enumerate(_group(pieces, num_levels)):
-            own: dict[tuple[float, ...], list[Piece]] = defaultdict(list)
-            for piece in members:
-                own[self._by_factor(piece)].append(piece)
-            sets += [_Set(level, value, key, tuple(own[key])) for key in sorted(own)]
-        return tuple(sets)
-
-    def _by_factor(self, piece: Piece) -> tuple[float, ...]:
-        """Return the eigenvalue of each factor; a term says it by its levels within the factors."""
-        term = piece[0]
-        values = {part.name: part.eigenvalues for part in self.fields[term.factor].parts}
-        return tuple(
-            float(values[term.part][i] if g == term.factor else self.scalars[g].eigenvalues[i])
-            for g, i in enumerate(term.levels)
-        )
-
-    def _sums(self, num_levels: int) -> list[tuple[float, Index]]:
-        return _lowest_sums([scalar.eigenvalues for scalar in self.scalars], num_levels)
-
-    def _gradients(self, num_levels: int) -> list[tuple[float, Piece]]:
-        return [
-            (value, self._combine(index, np.sqrt(self._active(index)[1] / value)))
-            for value, index in self._sums(num_levels + 1)
-            if value > 0.0
-        ]
-
-    def _curls(self, num_levels: int) -> list[tuple[float, Piece]]:
-        pieces = []
-        for value, index in self._sums(num_levels + 1):
-            active, eigenvalues = self._active(index)
-            if len(active) > 1:
-                across = orthogonal_complement(np.sqrt(eigenvalues))
-                pieces += [(value, self._combine(index, column)) for column in across.T]
-        for f, name, values in self._own_parts():
-            lists = [values if g == f else scalar.eigenvalues for g, scalar in enumerate(self.scalars)]
-            pieces += [
-                (value, (_Term(f, name, index, 1.0),))
-                for value, index in _lowest_sums(lists, num_levels + 1)
-                if value > 0.0
-            ]
-        return pieces
-
-    def _harmonics(self, num_levels: int) -> list[tuple[float, Piece]]:
-        zero = (0,) * len(self.scalars)
-        return [(0.0, (_Term(f, name, zero, 1.0),)) for f, name, _ in self._own_parts() if name == "harmonic"]
-
-    def _active(self, index: Index) -> tuple[list[int], Float[np.ndarray, "_"]]:
-        """Return the factors whose function is not constant, and its eigenvalue there."""
-        values = [float(scalar.eigenvalues[i]) for scalar, i in zip(self.scalars, index, strict=True)]
-        active = [f for f, value in enumerate(values) if value > 0.0]
-        return active, np.array([values[f] for f in active])
-
-    def _combine(self, index: Index, coefficients: Float[np.ndarray, "_"]) -> Piece:
-        active, _ = self._active(index)
-        lowered = [tuple(i - (g == f) for g, i in enumerate(index)) for f in active]  # gradients start at level one
-        return tuple(
-            _Term(f, "gradient", low, float(c)) for f, low, c in zip(active, lowered, coefficients, strict=True)
-        )
-
-    def _own_parts(self) -> list[tuple[int, str, Float[np.ndarray, "_"]]]:
-        """Return the curl and harmonic parts of the factors' own fields."""
-        return [
-            (f, part.name, part.eigenvalues)
-            for f, field in enumerate(self.fields)
-            for part in field.parts
-            if part.name != "gradient"
-        ]
-
-    @property
-    def parts(self) -> tuple[HodgePart, ...]:
-        """Distinct sums of the eigenvalues that meet in each part."""
-        return tuple(
-            HodgePart(
-                name,
-                np.array([own.eigenvalue for own in sets]),
-                np.array([sum(self._size(piece) for piece in own.pieces) for own in sets]),
-                np.array([own.by_factor for own in sets]),
-                np.array([own.level for own in sets]),
-            )
-            for name, sets in self.sets
-        )
-
-    def diagonal(
-        self, weights: tuple[Float[Array, "_"], ...], x: Float[Array, "N D"], along: Float[Array, "N D p"]
-    ) -> Float[Array, "N p p"]:
-        """Return a constant for each factor, times the identity of its tangent space."""
-        if not self._isotropic:
-            return super().diagonal(weights, x, along)
-        shares = sum(
-            (self._shares(sets) * w[:, None]).sum(axis=0) for w, (_, sets) in zip(weights, self.sets, strict=True)
-        )
-        blocks = zip(shares, self.space.slices, strict=True)  # type: ignore[arg-type]
-        terms = [share.astype(x.dtype) * small_product(along[:, own], along[:, own]) for share, own in blocks]
-        return reduce(jnp.add, terms)
-
-    @property
-    def _isotropic(self) -> bool:
-        fields = all(field.isotropic_dim is not None for field in self.fields)
-        return fields and all(scalar.homogeneous for scalar in self.scalars)
-
-    def _shares(self, sets: tuple[_Set, ...]) -> Float[np.ndarray, "K F"]:
-        """Return, for each set and factor, the squares of all its fields over the dimension of the factor."""
-        shares = np.zeros((len(sets), len(self.fields)))
-        for row, own in zip(shares, sets, strict=True):
-            for piece in own.pieces:
-                for term in piece:
-                    row[term.factor] += term.coefficient**2 * self._size(piece) / self.space.factors[term.factor].dim
-        return shares
-
-    def _size(self, piece: Piece) -> int:
-        term = piece[0]
-        counts = {part.name: part.multiplicities for part in self.fields[term.factor].parts}
-        sizes = [
-            counts[term.part][i] if g == term.factor else self.scalars[g].multiplicities[i]
-            for g, i in enumerate(term.levels)
-        ]
-        return int(np.prod(sizes))
-
-    @eqx.filter_jit
-    def features(self, x: Float[Array, "*N D"]) -> Float[Array, "*N D M"]:
-        """Evaluate the eigenfields, part after part."""
-        points = self.space.split(x)
-        scalars = [
-            _blocks(scalar.features(p)[..., None, :], scalar.multiplicities)
-            for scalar, p in zip(self.scalars, points, strict=True)
-        ]
-        fields = [_blocks_by_part(field, p) for field, p in zip(self.fields, points, strict=True)]
-
-        def evaluate(piece: Piece) -> Float[Array, "*N D _"]:
-            rows = []
-            for f, part in enumerate(points):
-                term = next((t for t in piece if t.factor == f), None)
-                if term is None:
-                    rows.append(jnp.zeros((*part.shape, self._size(piece)), x.dtype))
-                    continue
-                blocks = [fields[f][term.part][i] if g == f else scalars[g][i] for g, i in enumerate(term.levels)]
-                rows.append(term.coefficient * outer_last_axis(blocks))
-            return jnp.concatenate(rows, axis=-2)
-
-        pieces = [piece for _, sets in self.sets for own in sets for piece in own.pieces]
-        return jnp.concatenate([evaluate(piece) for piece in pieces], axis=-1)
-
-
-def _blocks_by_part(spectrum: HodgeSpectrum, x: Float[Array, "*N D"]) -> dict[str, list[Float[Array, "*N D _"]]]:
-    ends = np.cumsum([part.multiplicities.sum() for part in spectrum.parts])[:-1].tolist()
-    arrays = jnp.split(spectrum.features(x), ends, axis=-1)
-    return {part.name: _blocks(array, part.multiplicities) for part, array in zip(spectrum.parts, arrays, strict=True)}
 
 
 @scalar_spectrum.register
@@ -333,15 +134,3 @@ def _(space: Product, num_levels: int) -> tuple[ProductSpectrum, ...]:
     scalars = [scalar_spectrum(factor, num_levels) for factor in space.factors]
     own = [ambient_spectra(factor, num_levels)[0] for factor in space.factors]
     return tuple(ProductSpectrum(space, [*scalars[:f], own[f], *scalars[f + 1 :]], num_levels) for f in range(len(own)))
-
-
-@hodge_parts.register
-def _(space: Product) -> tuple[str, ...]:
-    harmonic = any("harmonic" in hodge_parts(factor) for factor in space.factors)
-    return ("gradient", "curl", "harmonic") if harmonic else ("gradient", "curl")
-
-
-@hodge_spectrum.register
-def _(space: Product, num_levels: int, parts: tuple[str, ...]) -> ProductHodgeSpectrum:
-    check_parts(space, parts)
-    return ProductHodgeSpectrum(space, check_count(num_levels, "num_levels"), parts)

@@ -37,6 +37,10 @@ class ScalarSpectrum(eqx.Module):
     def features(self, x: Float[Array, "*N D"]) -> Float[Array, "*N M"]:
         """Evaluate the eigenfunctions, sorted by level."""
 
+    def lowest_features(self, x: Float[Array, "*N D"], num_levels: int) -> Float[Array, "*N m"]:
+        """Evaluate the eigenfunctions of the lowest levels; override it if that is cheaper than all of them."""
+        return self.features(x)[..., self.level_of_feature < num_levels]
+
     @property
     def homogeneous(self) -> bool:
         """Whether the squares of the eigenfunctions of a level add up to a constant."""
@@ -123,6 +127,11 @@ class HodgeSpectrum(eqx.Module):
     def features(self, x: Float[Array, "*N D"]) -> Float[Array, "*N D M"]:
         """Evaluate the eigenfields, part after part, sorted by level within each."""
 
+    def lowest_features(self, x: Float[Array, "*N D"], num_levels: int) -> Float[Array, "*N D m"]:
+        """Evaluate the eigenfields of the lowest levels of each part; override it if that is cheaper than all."""
+        level = np.concatenate([part.per_feature(part.level) for part in self.parts])
+        return self.features(x)[..., level < num_levels]
+
     @property
     def isotropic_dim(self) -> int | None:
         """The dimension d where the fields of a level, at each point, add up to a multiple of the identity; or None."""
@@ -194,14 +203,20 @@ def scalar_spectrum(space: Space, num_levels: int) -> ScalarSpectrum:
 def ambient_spectra(space: Space, num_levels: int) -> tuple[ScalarSpectrum, ...]:
     """Return the spectra of ambient coordinates: functions whose vectors, once projected, are fields of the space.
 
-    One spectrum for each factor of a product, one for any other space.
+    One spectrum for each factor of a product, one for any other space. Where a point has one vector these are the
+    scalar spectra; elsewhere a field must satisfy V(Ax) = A V(x) for the identifications A, and functions do not.
     """
+    if len(space.identifications) > 1:
+        raise ValueError(
+            f"{space} has several vectors for a point, so ambient coordinates need functions of their own; "
+            "register them with ambient_spectra"
+        )
     return (scalar_spectrum(space, num_levels),)
 
 
 @singledispatch
 def hodge_spectrum(space: Space, num_levels: int, parts: tuple[str, ...]) -> HodgeSpectrum:
-    """Return the lowest `num_levels` levels of each asked part ("gradient", "curl", "harmonic") of the Hodge spectrum."""
+    """Return the lowest `num_levels` levels of each part in `parts`: "gradient", "curl" and "harmonic"."""
     raise ValueError(f"{space} has no Hodge spectrum; use ProjectedField or FrameField on it")
 
 

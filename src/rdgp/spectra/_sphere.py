@@ -58,6 +58,10 @@ class SphereSpectrum(ScalarSpectrum):
         """Evaluate the harmonics, sorted by degree."""
         return by_tiles(lambda tile: harmonics(tile, self.degrees), x)
 
+    def lowest_features(self, x: Float[Array, "*N D"], num_levels: int) -> Float[Array, "*N m"]:
+        """Evaluate the harmonics of the lowest degrees."""
+        return SphereSpectrum(self.d, self.degrees[:num_levels]).features(x)
+
     def synthesize(
         self, features: Float[Array, "*N M"], x: Float[Array, "*N D"], coefficients: Float[Array, "M q"]
     ) -> Float[Array, "*N q"]:
@@ -125,6 +129,11 @@ class SphereHodgeSpectrum(HodgeSpectrum):
     def features(self, x: Float[Array, "*N D"]) -> Float[Array, "*N D M"]:
         """Evaluate the eigenfields."""
         return by_tiles(self._surface_rows if self.d == 2 else self._rows, x)
+
+    def lowest_features(self, x: Float[Array, "*N D"], num_levels: int) -> Float[Array, "*N D m"]:
+        """Evaluate the eigenfields of the lowest degrees."""
+        gradient, curl = self.gradient_degrees[:num_levels], self.curl_degrees[:num_levels]
+        return SphereHodgeSpectrum(self.d, self.names, gradient, curl).features(x)
 
     def basis(self, x: Float[Array, "*N D"]) -> Float[Array, "*N m"]:
         """Evaluate the scalar harmonics of which every eigenfield is the projection of a combination."""

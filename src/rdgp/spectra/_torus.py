@@ -91,6 +91,10 @@ class TorusSpectrum(ScalarSpectrum):
         """Evaluate them, sorted by shell."""
         return by_tiles(self._rows, x)
 
+    def lowest_features(self, x: Float[Array, "*N D"], num_levels: int) -> Float[Array, "*N m"]:
+        """Evaluate those of the lowest shells."""
+        return TorusSpectrum(self.n, min(num_levels, self.num_levels)).features(x)
+
     def _rows(self, x: Float[Array, "N D"]) -> Float[Array, "M N"]:
         frequencies, _ = _frequencies(self.n, self.num_levels)
         return jnp.concatenate(
@@ -100,7 +104,10 @@ class TorusSpectrum(ScalarSpectrum):
 
 @register("rdgp:TorusHodgeSpectrum")
 class TorusHodgeSpectrum(HodgeSpectrum):
-    """Trigonometric functions times constant directions: along the frequency (gradient), across it (curl); constants (harmonic)."""
+    """Trigonometric functions times constant directions.
+
+    Along the frequency they are gradient fields, across it curl fields; constants are harmonic.
+    """
 
     n: int = eqx.field(static=True)
     names: tuple[str, ...] = eqx.field(static=True)
@@ -127,6 +134,10 @@ class TorusHodgeSpectrum(HodgeSpectrum):
     def features(self, x: Float[Array, "*N D"]) -> Float[Array, "*N D M"]:
         """Evaluate the eigenfields."""
         return by_tiles(self._rows, x)
+
+    def lowest_features(self, x: Float[Array, "*N D"], num_levels: int) -> Float[Array, "*N D m"]:
+        """Evaluate those of the lowest shells."""
+        return TorusHodgeSpectrum(self.n, self.names, min(num_levels, self.num_levels)).features(x)
 
     def _rows(self, x: Float[Array, "N D"]) -> Float[Array, "D M N"]:
         frequencies = _frequencies(self.n, self.num_levels + 1)[0][1:]

@@ -20,8 +20,8 @@ def irregular_sphere(version: Literal["released", "printed"] = "released") -> Ta
     """Return the irregular function of colatitude θ and longitude λ, C = √(105/32π).
 
     Released: C sin²λ cos λ cos 2θ (1 + cos θ)(1 - θ), which jumps at the north pole and has its infimum -0.7867 there,
-    approached along λ = ±125.26 degrees; a decoy of -0.2328 lies near θ = 1.67. Printed: C sin³λ sin 3θ (1 + cos θ)
-    (1 - θ), minimum -1.1175 at θ = 0.350, λ = -90 degrees. At the poles λ counts as 0.
+    approached along λ = ±125.26 degrees; a local minimum of -0.2328 lies near θ = 1.67. Printed: C sin³λ sin 3θ
+    (1 + cos θ)(1 - θ), minimum -1.1175 at θ = 0.350, λ = -90 degrees. At the poles λ counts as 0.
     """
     if version == "released":
         minimum, center = -4.0 * _HEIGHT / (3.0 * np.sqrt(3.0)), _place(_NEAR, _STEEPEST)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from rdgp.bayesopt.targets._chart import as_space, base_point, coordinates, point_at, stretch_for
+from rdgp.bayesopt.targets._chart import as_space, coordinates, point_at, stretch_for
 from rdgp.bayesopt.targets._target import Formula, Target, Values
 from rdgp.core import safe_norm
 from rdgp.spaces import Space
@@ -30,7 +30,7 @@ def ackley(space: Space | int) -> Target:
 
 
 def rosenbrock(space: Space | int) -> Target:
-    """Return Rosenbrock's function: a bent valley, minimum 0 at u = (1, ..., 1).
+    """Return Rosenbrock's function: a curved, narrow basin, minimum 0 at u = (1, ..., 1).
 
     f = Σ 100 (u_(i+1) - u_i²)² + (1 - u_i)².
     """
@@ -73,7 +73,7 @@ def _plural(space: Space, name: str) -> Space:
 
 def _standard(name: str, space: Space, formula: Formula, u: Float[np.ndarray, "d"], minimum: float) -> Target:
     """Return a function of coordinates with a known minimum at u."""
-    base, stretch = base_point(space), stretch_for(space, u)
+    base, stretch = space.base_point(), stretch_for(space, u)
     center = point_at(space, base, u / stretch)
     return Target(name, space, minimum, formula, center, (jnp.asarray(base, float), jnp.asarray(stretch, float)))
 
@@ -87,14 +87,14 @@ def _stretched(
 def _ackley(space: Space, x: Float[Array, "*N D"], base: Float[Array, "D"], stretch: Float[Array, ""]) -> Values:
     u = _stretched(space, x, base, stretch)
     spread = safe_norm(u) / np.sqrt(space.dim)
-    waves = jnp.mean(jnp.cos(2.0 * jnp.pi * u) - 1.0, axis=-1)
-    return -20.0 * jnp.expm1(-0.2 * spread) - np.e * jnp.expm1(waves)
+    ripples = jnp.mean(jnp.cos(2.0 * jnp.pi * u) - 1.0, axis=-1)
+    return -20.0 * jnp.expm1(-0.2 * spread) - np.e * jnp.expm1(ripples)
 
 
 def _rosenbrock(space: Space, x: Float[Array, "*N D"], base: Float[Array, "D"], stretch: Float[Array, ""]) -> Values:
     u = _stretched(space, x, base, stretch)
-    bend = jnp.square(u[..., 1:] - jnp.square(u[..., :-1]))
-    return jnp.sum(100.0 * bend + jnp.square(1.0 - u[..., :-1]), axis=-1)
+    off_axis = jnp.square(u[..., 1:] - jnp.square(u[..., :-1]))
+    return jnp.sum(100.0 * off_axis + jnp.square(1.0 - u[..., :-1]), axis=-1)
 
 
 def _levy(space: Space, x: Float[Array, "*N D"], base: Float[Array, "D"], stretch: Float[Array, ""]) -> Values:

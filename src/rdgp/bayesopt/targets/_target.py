@@ -49,24 +49,24 @@ class Target(eqx.Module):
             turn = Isometry(matrix @ turn.matrix, self.isometry(turn.shift))
         return eqx.tree_at(lambda target: target.isometry, self, turn, is_leaf=lambda leaf: leaf is None)
 
-    def noisy(self, deviation: float, *, key: PRNGKeyArray) -> "NoisyTarget":
-        """Return the target with normal noise, drawn anew at each evaluation."""
-        return NoisyTarget(self, deviation, key)
+    def noisy(self, std: float, *, key: PRNGKeyArray) -> "NoisyTarget":
+        """Return the target with normal noise of a standard deviation `std`, drawn anew at each evaluation."""
+        return NoisyTarget(self, std, key)
 
 
 class NoisyTarget:
     """A target whose evaluations carry normal noise; the same order of evaluations meets the same noise."""
 
-    def __init__(self, target: Target, deviation: float, key: PRNGKeyArray) -> None:
-        if not (np.isfinite(deviation) and deviation >= 0.0):
-            raise ValueError(f"the deviation of the noise must be a number of at least 0, got {deviation}")
-        self.target, self.deviation = target, float(deviation)
+    def __init__(self, target: Target, std: float, key: PRNGKeyArray) -> None:
+        if not (np.isfinite(std) and std >= 0.0):
+            raise ValueError(f"std, the standard deviation of the noise, must be a number of at least 0, got {std}")
+        self.target, self.std = target, float(std)
         self._generator = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
 
     def __call__(self, x: Numbers) -> Values:
         """Evaluate at points, with new noise."""
         value = self.target(x)
-        return value + jnp.asarray(self.deviation * self._generator.normal(size=value.shape), value.dtype)
+        return value + jnp.asarray(self.std * self._generator.normal(size=value.shape), value.dtype)
 
 
 def _evaluate(target: Target, x: Float[Array, "*N D"]) -> Values:

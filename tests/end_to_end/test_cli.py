@@ -1,4 +1,4 @@
-"""The shell from a file of observations to a report, and its manners."""
+"""The command line from a file of observations to a report, and its conventions."""
 
 import json
 import os
@@ -8,6 +8,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray
@@ -17,11 +19,11 @@ from rdgp.cli import _demo, main
 from rdgp.cli._pictures import layer_points
 from rdgp.cli._process import prepare_process
 from rdgp.estimators import VectorFieldRegressor, load_estimator
+from tests.end_to_end.test_cli_bad_input import unfitted
 from tests.end_to_end.test_geo import made
-from tests.end_to_end.test_shell_bad_input import unfitted
 
 pytestmark = pytest.mark.xdist_group("estimators")  # which compile the same shapes
-TINY = ["--layers", "1", "--output-levels", "4", "--steps", "1"]
+TINY = ["--layers", "1", "--num-output-levels", "4", "--steps", "1"]
 COMMANDS = [
     "demo",
     "fit",
@@ -39,7 +41,7 @@ COMMANDS = [
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with winds, held-out winds, places and a model of the winds."""
-    path = tmp_path_factory.mktemp("shell")
+    path = tmp_path_factory.mktemp("cli")
     made().to_netcdf(path / "winds.nc", engine="h5netcdf")
     test = made(np.array([-50.0, 10.0, 40.0]), np.arange(5.0, 360.0, 60.0))
     test.to_netcdf(path / "test.nc", engine="h5netcdf")
@@ -99,7 +101,7 @@ def test_without_typer_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsy
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "typer", None)
     assert main(["--help"]) == 2
-    assert capsys.readouterr().err == "rdgp: the shell needs typer; run: pip install 'rdgp[cli]'\n"
+    assert capsys.readouterr().err == "rdgp: the command line needs typer; run: pip install 'rdgp[cli]'\n"
 
 
 def test_predictions_as_netcdf_and_table(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -182,7 +184,7 @@ def test_warnings_are_one_line_each(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 def test_the_demonstration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    small = {"steps": 1, "levels": 2, "output_levels": 4, "train": 48, "num_test": 20, "thinning": 24}
+    small = {"steps": 1, "num_levels": 2, "num_output_levels": 4, "train": 48, "num_test": 20, "thinning": 24}
     monkeypatch.setattr(_demo, "QUICK", _demo.Plan({"one": 1, "other": 1}, **small))
     facts = told(capsys, "demo", "--quick", "-o", tmp_path / "demo")
     assert facts["train"] == 48
@@ -194,11 +196,17 @@ def test_the_demonstration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
 
 
 def test_the_report_shows_where_layers_move_points() -> None:
-    points = layer_points(unfitted(VectorFieldRegressor(layers=3), deep_gp(Sphere(2), 3, output="tangent", levels=2)))
+    model = deep_gp(Sphere(2), 3, output="tangent", num_levels=2)
+    points = layer_points(unfitted(VectorFieldRegressor(layers=3), model))
     assert [layer.shape for layer in points] == [(1000, 3)] * 3
     np.testing.assert_allclose(np.linalg.norm(points[-1], axis=-1), 1.0)
     moved = np.linalg.norm(np.diff(points, axis=0), axis=-1)
     assert (moved.max(axis=1) > 1e-4).all()
+    for layer, key, start, end in zip(
+        model.hidden, jax.random.split(jax.random.key(0)), points[:-1], points[1:], strict=True
+    ):
+        expected = Sphere(2).exp(start, layer.draw(key=key)(jnp.asarray(start)))
+        np.testing.assert_allclose(end, expected, atol=1e-12)
 
 
 @pytest.fixture
@@ -212,7 +220,7 @@ def listening() -> Iterator[None]:
 @pytest.mark.usefixtures("listening")
 def test_an_interrupted_fit_goes_on(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "model.rdgp"
-    arguments = ["fit", str(folder / "winds.nc"), "--variables", "t", "--layers", "1", "--output-levels", "3"]
+    arguments = ["fit", str(folder / "winds.nc"), "--variables", "t", "--layers", "1", "--num-output-levels", "3"]
     arguments += ["--steps", "1500", "-o", str(output)]
     command = [sys.executable, "-m", "rdgp.cli", *arguments, "--json"]
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "JAX_ENABLE_X64": "1"}

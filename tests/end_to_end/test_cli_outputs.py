@@ -1,4 +1,4 @@
-"""What the shell writes: nothing over an input, nothing over what somebody made meanwhile."""
+"""What the command line writes: nothing over an input, nothing over what somebody made meanwhile."""
 
 import secrets
 import subprocess
@@ -15,7 +15,7 @@ from rdgp.spaces import Torus
 from tests.end_to_end.test_geo import made
 
 pytestmark = pytest.mark.xdist_group("estimators")  # which compile the same shapes
-FIT = "fit winds.nc --variables uwnd,vwnd --layers 1 --output-levels 4 --steps 1"
+FIT = "fit winds.nc --variables uwnd,vwnd --layers 1 --num-output-levels 4 --steps 1"
 COMMANDS = {
     "fit": (FIT, "out.rdgp"),
     "predict": ("predict model.rdgp --grid 60deg", "out.nc"),
@@ -57,7 +57,7 @@ def folder(inputs: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.fixture
 def somebody(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """Return the list of files that somebody makes just before the shell begins to write."""
+    """Return the list of files that somebody makes just before the command line begins to write."""
     files: list[Path] = []
     token = secrets.token_hex
 
@@ -137,7 +137,7 @@ def test_a_study_made_meanwhile_is_left(folder: Path, somebody: list[Path], caps
 def test_a_folder_of_a_demonstration_filled_meanwhile_is_left(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    small = {"steps": 1, "levels": 2, "output_levels": 4, "train": 48, "num_test": 20, "thinning": 24}
+    small = {"steps": 1, "num_levels": 2, "num_output_levels": 4, "train": 48, "num_test": 20, "thinning": 24}
     monkeypatch.setattr(_demo, "QUICK", _demo.Plan({"one": 1}, **small))
     draw = _demo._draw
 

@@ -1,4 +1,4 @@
-"""A study from the shell: new, ask, tell, best, plot, and what it says when something is wrong."""
+"""A study from the command line: new, ask, tell, best, plot, and what it says when something is wrong."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ from rdgp.bayesopt import Study
 from rdgp.cli import main
 from rdgp.cli._spaces import as_space
 from rdgp.spaces import Box, Circle, Product, Rotations, Space, Sphere, Torus
-from tests.end_to_end.test_shell import told
+from tests.end_to_end.test_cli import told
 
 COMMANDS = ["new", "ask", "tell", "best", "plot"]
 SPACES: dict[str, Space] = {

@@ -1,4 +1,4 @@
-"""Wrong use and wrong data in the shell: one clear line, exit code 2, nothing written."""
+"""Wrong use and wrong data on the command line: one clear line, exit code 2, nothing written."""
 # ruff: noqa: E501 - one case a line reads as a table
 
 import json
@@ -15,7 +15,7 @@ from rdgp.cli import main
 from rdgp.estimators import DeepRegressor, Fitted, SphereRegressor, VectorFieldRegressor
 from tests.end_to_end.test_datasets import layers, make
 
-FIT = "-o out.rdgp --layers 1 --output-levels 2 --steps 1"
+FIT = "-o out.rdgp --layers 1 --num-output-levels 2 --steps 1"
 
 
 def as_file(dataset: xarray.Dataset, path: Path) -> None:
@@ -40,12 +40,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (path / "points.csv").write_text("lat,lon\n1,2\n")
     (path / "radians.csv").write_text("lat_rad,lon\n1,2\n")
     (path / "empty.csv").write_text("")
+    (path / "winds.csv").write_text("lat,lon,u,v,err\n1,2,3,4,0.5\n5,6,7,8,-0.5\n")
     (path / "folder").mkdir()
-    winds = deep_gp(Sphere(2), 1, output="tangent", output_levels=2)
+    winds = deep_gp(Sphere(2), 1, output="tangent", num_output_levels=2)
     unfitted(VectorFieldRegressor(layers=1), winds).save(path / "model.rdgp")
-    circle = deep_gp(Sphere(1), 1, output_levels=2)
+    circle = deep_gp(Sphere(1), 1, num_output_levels=2)
     unfitted(SphereRegressor(1, "ambient"), circle).save(path / "circle.rdgp")
-    save(DeepGP(output=Interdomain(ScalarField(Torus(2), Matern(), levels=2))), path / "torus.rdgp")
+    save(DeepGP(output=Interdomain(ScalarField(Torus(2), Matern(), num_levels=2))), path / "torus.rdgp")
     (path / "damaged.rdgp").write_bytes((path / "model.rdgp").read_bytes()[:-20])
     (path / "newer.rdgp").write_bytes(newer((path / "model.rdgp").read_bytes()))
     return path
@@ -88,15 +89,20 @@ CASES: dict[str, tuple[str, str]] = {
     "not NetCDF": (f"fit text.nc --variables u,v {FIT}", "text.nc: it is not a NetCDF file"),
     "empty table": (f"fit empty.csv --variables u,v {FIT}", "empty.csv: the table cannot be read"),
     "no such variable": (f"fit good.nc --variables u,w {FIT}", "good.nc: no variable w; there are u, v"),
-    "level not there": (f"fit layers.nc --variables u,v --level 700 --time 2010-01 {FIT}", "no level 700 in level; there are 1000, 500"),
-    "time not there": (f"fit layers.nc --variables u,v --level 500 --time 7 {FIT}", "no time 7 in time; there are 2010-01"),
-    "level not chosen": (f"fit layers.nc --variables u,v --time 1 {FIT}", "choose a level: there are 1000, 500"),
+    "level not there": (f"fit layers.nc --variables u,v --pressure-level 700 --time 2010-01 {FIT}", "no level 700 in level; there are 1000, 500"),
+    "time not there": (f"fit layers.nc --variables u,v --pressure-level 500 --time 7 {FIT}", "no time 7 in time; there are 2010-01"),
+    "level not chosen": (f"fit layers.nc --variables u,v --time 1 {FIT}", "choose a pressure_level: there are 1000, 500"),
     "all missing": (f"fit missing.nc --variables u,v {FIT}", "missing.nc: all 30 values of u are missing"),
     "no places": (f"fit nowhere.nc --variables u,v {FIT}", "nowhere.nc: no latitude found"),
     "radians": (f"fit radians.nc --variables u,v {FIT}", "radians.nc: lat is in radians, degrees are expected"),
     "unlike shapes": (f"fit unlike.nc --variables u,v {FIT}", "unlike.nc: u and v must have one shape"),
     "empty after masking": (f"fit masked.nc --variables u,v {FIT}", "masked.nc: nothing is left of u, v"),
     "no wind": (f"fit scalars.nc --variables t,q {FIT}", "t, q are not the components of a wind"),
+    "no such error": (f"fit good.nc --variables u,v --noise-std u_err,v_err {FIT}", "good.nc: no variable u_err; there are u, v"),
+    "no such column of errors": (f"fit winds.csv --variables u,v --noise-std err,v_err {FIT}", "winds.csv: no variable v_err; there are u, v, err"),
+    "an error too few": (f"fit winds.csv --variables u,v --noise-std err {FIT}", "winds.csv: noise_std must name a variable of standard deviations for each of u, v, got err"),
+    "negative error": (f"fit winds.csv --variables u --noise-std err {FIT}", "winds.csv: err must hold a standard deviation of each observation of u, got 1 negative of 2"),
+    "no such error to score with": ("evaluate model.rdgp winds.csv --noise-std err,v_err", "winds.csv: no variable v_err; there are u, v, err"),
     "batch size": (f"fit good.nc --variables u --batch-size some {FIT}", "--batch-size must be auto, all or a whole number"),
     "no folder": ("fit good.nc --variables u -o not/there.rdgp", "cannot write not/there.rdgp: there is no folder not"),
     "into a folder": ("fit good.nc --variables u -o folder", "folder is a folder; add the name of a file"),
@@ -131,7 +137,7 @@ CASES: dict[str, tuple[str, str]] = {
     "start": ("track --start yesterday -o out.csv", "start must be a UTC time such as"),
     "hours": ("track --hours 0 -o out.csv", "hours must be a positive number"),
     "test without data": ("track -o out.csv --test test.csv", "--test needs --data"),
-    "ERA5 level": ("data era5 --year 2010 --levels 510 -o out.nc", "levels must be among those of ERA5"),
+    "ERA5 level": ("data era5 --year 2010 --pressure-levels 510 -o out.nc", "pressure_levels must be among those of ERA5"),
     "ERA5 account": ("data era5 --year 2010 -o out.nc", "downloading ERA5 needs an account"),
     "no such table": ("data uci house -o out.csv", "no table 'house'; there are yacht, energy"),
     "month": ("data sample --month 13 -o out.nc", "month must be a whole number from 1 to 12, got 13"),

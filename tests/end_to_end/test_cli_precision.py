@@ -18,7 +18,7 @@ from rdgp.io import needs_double
 from tests.end_to_end.test_geo import turning_globe
 
 pytestmark = pytest.mark.xdist_group("estimators")
-TINY = ["--levels", "2", "--output-levels", "4", "--steps", "1"]
+TINY = ["--num-levels", "2", "--num-output-levels", "4", "--steps", "1"]
 
 
 def write_winds(path: Path, seed: int, count: int) -> None:
@@ -80,6 +80,19 @@ def test_scores_have_the_precision_of_the_model(folder: Path, capsys: pytest.Cap
     np.testing.assert_allclose(list(scores.values()), list(expected.values()), rtol=0.05)
 
 
+@pytest.mark.filterwarnings("default::rdgp.inference.PrecisionWarning")
+def test_data_without_noise_are_fitted_once_in_a_process_in_double_precision(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    steps: list[int] = []
+    monkeypatch.setattr(_Lines, "say", lambda _, step, elbo: steps.append(step))
+    arguments = ["fit", f"{folder}/train.csv", "--variables", "u,v", *TINY, "--layers", "1"]
+    assert main([*arguments, "-o", f"{folder}/model.rdgp"]) == 0
+    assert len(steps) == len(set(steps)) > 0
+    assert "rdgp: warning: the observations look free of noise" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("default::rdgp.inference.PrecisionWarning")
 def test_a_stopped_fit_without_noise_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     output = folder / "model.rdgp"
     arguments = ["fit", f"{folder}/train.csv", "--variables", "u,v", *TINY, "--steps", "26", "--layers", "1"]
