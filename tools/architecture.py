@@ -34,7 +34,9 @@ WORDS = (
     *(r"\boutput_levels\b(?<!num_output_levels)", r"the shell\b", r"EuclideanMatern", r"mean_and_spread"),
 )
 WORDS_OF_PAGES = (r"\bzonal (sums?|functions?|kernels?)\b",)  # fine in the mathematics of the sources
-_STATED = r"(stated once|^FORMER|inducing points z \(the paper's locations\))"  # where a page names the paper's own word
+_STATED = (
+    r"(stated once|^FORMER|inducing points z \(the paper's locations\))"  # where a page names the paper's own word
+)
 
 
 class Module(NamedTuple):

@@ -11,8 +11,9 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from rdgp.core import Numbers, Parameter, ParameterTable, compiled_quickly, describe, register
 from rdgp.fields import Bundle, Field, Frame, FunctionDraw, check_points, check_values
 from rdgp.likelihoods import ObservationModel
+from rdgp.models._chain import check_chain, output_after, unique
 from rdgp.models._data import Data, known_noise
-from rdgp.models._output import Output, Points, ProcessOutput, as_output
+from rdgp.models._output import Output, ProcessOutput
 from rdgp.models._prediction import PointPrediction, Prediction
 from rdgp.models._predictor import Predictor, predictor
 from rdgp.models._propagate import State, propagate, states
@@ -66,9 +67,9 @@ class DeepGP(eqx.Module):
         constant_mean: bool = False,
         bundle: Bundle | None = None,
     ) -> None:
-        self.layers, self.order = _unique(tuple(hidden))
-        self.output = _output_after(self.hidden, output)
-        _check_chain(self.hidden, self.output)
+        self.layers, self.order = unique(tuple(hidden))
+        self.output = output_after(self.hidden, output)
+        check_chain(self.hidden, self.output)
         self.likelihood = self.output.default_likelihood() if likelihood is None else likelihood
         self.output.check_likelihood(self.likelihood)
         own = self.output.bundle
@@ -256,48 +257,3 @@ class DeepDraw(FunctionDraw):
 def _condition(model: DeepGP, data: Data, key: PRNGKeyArray) -> Posterior:
     centered = data.minus(model.offset(data.y.dtype))
     return model.process_output.posterior(model.likelihood, model.at(key, data.x), centered)
-
-
-def _unique(hidden: tuple[Variational, ...]) -> tuple[tuple[Variational, ...], tuple[int, ...]]:
-    """Return each posterior once, and the order in which they come; the same field in two of them is an error."""
-    for layer in hidden:
-        if not isinstance(layer, Variational):
-            raise ValueError(
-                f"hidden layers are Interdomain or InducingPoints, got {type(layer).__name__}; wrap fields in those"
-            )
-    layers: list[Variational] = []
-    order = []
-    for layer in hidden:
-        known = [i for i, other in enumerate(layers) if other is layer]
-        if not known and any(other.field is layer.field for other in layers):
-            raise ValueError(
-                "two hidden layers share one field but not their posterior; pass the same posterior twice to apply one "
-                "function twice, or build a field for each"
-            )
-        if not known:
-            layers.append(layer)
-        order.append(known[0] if known else len(layers) - 1)
-    return tuple(layers), tuple(order)
-
-
-def _output_after(hidden: tuple[Variational, ...], output: object) -> Output:
-    """Return the output; None stands for the points to which the last hidden layer leads."""
-    if output is not None:
-        return as_output(output)
-    if not hidden:
-        raise ValueError("a DeepGP needs at least one layer; pass hidden=(...), output=... or both")
-    last = hidden[-1].field
-    return Points(last.bundle.target(last.space))
-
-
-def _check_chain(hidden: tuple[Variational, ...], output: Output) -> None:
-    """Raise where two layers do not meet."""
-    spaces = [*(layer.field.space for layer in hidden), output.space]
-    for i, layer in enumerate(hidden):
-        there = layer.field.bundle.target(layer.field.space)
-        if there != spaces[i + 1]:
-            raise ValueError(
-                f"layer {i + 1} leads to {there}, but layer {i + 2} starts on {spaces[i + 1]}; use one space"
-            )
-    if output.joint and not all(layer.draws_are_exact for layer in hidden):
-        raise ValueError("an integrated output needs hidden layers on compact spaces; pass InducingPoints as output")

@@ -14,7 +14,8 @@ from rdgp.spectra._spectrum import (
     provides,
     scalar_spectrum,
 )
-from rdgp.spectra._sphere import SphereHodgeSpectrum, SphereSpectrum
+from rdgp.spectra._sphere import SphereSpectrum
+from rdgp.spectra._sphere_hodge import SphereHodgeSpectrum
 from rdgp.spectra._sums import sum_all_harmonics
 from rdgp.spectra._torus import TorusHodgeSpectrum, TorusSpectrum
 

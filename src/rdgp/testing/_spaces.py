@@ -1,39 +1,17 @@
 """The laws of a space."""
 
-from typing import NamedTuple
-
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from rdgp.core import compiled
-from rdgp.spaces import Isometry, Space
-from rdgp.testing._laws import Laws, Sides, hold, hold_true, key_of, precision
+from rdgp.spaces import Space
+from rdgp.testing._derivatives import check_derivatives
+from rdgp.testing._laws import Laws, Sides, key_of
+from rdgp.testing._places import Places, places_on
+from rdgp.testing._structure import check_structure
 
-_POINTS = 24
-_LONGEST = 7.0  # twice around a circle and more
 _LAWS = Laws()
-
-
-class Places(NamedTuple):
-    """Points and vectors at which a space is held to its laws."""
-
-    x: Float[Array, "N D"]
-    y: Float[Array, "N D"]
-    u: Float[Array, "N D"]  # ambient vectors
-    w: Float[Array, "N D"]
-    v: Float[Array, "N D"]  # tangent vectors at x, of any length
-    walk: Float[Array, "N D"]  # tangent vectors at x that meet no boundary
-    short: Float[Array, "N D"]  # tangent vectors at x within the injectivity radius
-    matrix: Float[Array, "D D"]  # of an isometry
-    shift: Float[Array, "D"]
-    same: Float[Array, "R D D"]  # the identifications
-
-    @property
-    def turn(self) -> Isometry:
-        """The isometry."""
-        return Isometry(self.matrix, self.shift)
 
 
 def check_space(space: Space, *, seed: int = 0) -> None:
@@ -44,28 +22,10 @@ def check_space(space: Space, *, seed: int = 0) -> None:
     >>> from rdgp.spaces import Sphere
     >>> check_space(Sphere(2))
     """
-    owner, places = str(space), compiled(_places, space, key_of(seed))
+    owner, places = str(space), compiled(places_on, space, key_of(seed))
     _LAWS.hold(owner, space, places)
-    _check_structure(owner, space, places)
-    _check_derivatives(owner, space, places)
-
-
-def _places(space: Space, key: Array) -> Places:
-    keys = jax.random.split(key, 7)
-    x, y = space.random(_POINTS, key=keys[0]), space.random(_POINTS, key=keys[1])
-    u, w, direction = jax.random.normal(keys[2], (3, *x.shape))
-    direction = _unit(space, x, space.project(x, direction))
-    sizes = jnp.concatenate([jnp.array([0.0, 1e-6]), jax.random.uniform(keys[3], (_POINTS - 2,), maxval=_LONGEST)])
-    v = sizes[:, None] * direction
-    fractions = jnp.linspace(0.0, 0.999, _POINTS)[:, None] * min(space.injectivity_radius, _LONGEST)
-    inside = 0.3 * space.log(x, y)
-    walk, short = (inside, inside) if space.has_boundary else (v, fractions * direction)
-    turn, same = space.random_isometry(key=keys[4]), jnp.asarray(space.identifications, x.dtype)
-    return Places(x, y, u, w, v, walk, short, turn.matrix, turn.shift, same)
-
-
-def _unit(space: Space, x: Array, v: Array) -> Array:
-    return v / jnp.sqrt(space.inner(x, v, v))[:, None]
+    check_structure(owner, space, places)
+    check_derivatives(owner, space, places)
 
 
 def _columns(space: Space, x: Array, name: str = "default") -> Float[Array, "d N D"]:
@@ -188,7 +148,7 @@ def _(space: Space, at: Places) -> Sides:
     for name in space.frame_names:
         columns = _columns(space, at.x, name)
         grams.append(jax.vmap(lambda a, c=columns: jax.vmap(lambda b: space.inner(at.x, a, b))(c))(columns))
-    return jnp.stack(grams), jnp.eye(space.dim)[:, :, None] * jnp.ones(_POINTS)
+    return jnp.stack(grams), jnp.eye(space.dim)[:, :, None] * jnp.ones(at.x.shape[0])
 
 
 @_LAWS.law("frames are tangent")
@@ -326,80 +286,3 @@ def _(space: Space, at: Places) -> Sides:
 @_LAWS.law("canonical stays at the point")
 def _(space: Space, at: Places) -> Sides:
     return space.distance(space.canonical(at.x), at.x), 0.0
-
-
-def _check_structure(owner: str, space: Space, at: Places) -> None:
-    """Hold what is not differentiated: factors, tests of points, units, readable coordinates."""
-    x, parts = np.asarray(at.x), space.split(at.x)
-    hold_true(owner, "the dimension is at most the ambient one", space.dim <= space.ambient_dim)
-    hold(owner, "split cuts points into those of the factors", np.concatenate(parts, axis=-1), x, rounding=0.0)
-    for factor, part in zip(space.factors, parts, strict=True):
-        hold_true(owner, "the parts of a point lie on the factors", factor.contains(part))
-    hold_true(owner, "contains tells points of the space", space.contains(x))
-    off = space.nearest(2.0 * x + 1.0)
-    away = np.linalg.norm(2.0 * x + 1.0 - off, axis=-1)
-    hold_true(owner, "contains tells points off the space", np.asarray(space.contains(2.0 * x + 1.0)) == (away < 1e-6))
-    scaling = space.unit_scaled()
-    unit = scaling.to_unit(x.astype(float))
-    hold_true(owner, "unit points lie on the space in units of order one", scaling.space.contains(unit))
-    hold(owner, "unit points lead back", scaling.from_unit(unit).astype(x.dtype), x)
-    names, limits, periodic = space.readable
-    hold_true(owner, "readable names, limits and periods agree", len(names) == len(limits) == len(periodic))
-    read = np.asarray(space.read(x))
-    hold_true(owner, "read has one number for each readable name", read.shape == (len(x), len(names)))
-    same = np.einsum("rab,nb->rna", space.identifications, x)
-    again = np.stack([space.read(vectors) for vectors in same]).astype(x.dtype)
-    hold(owner, "other vectors of a point read the same", again, np.broadcast_to(read, again.shape))
-    back = jnp.asarray(space.from_readable(read), x.dtype)
-    hold(owner, "what is read leads back", space.distance(back, at.x), 0.0, rounding=2e3)
-    _check_base_point(owner, space)
-
-
-def _check_base_point(owner: str, space: Space) -> None:
-    base = jnp.asarray(space.base_point(), precision())
-    hold_true(owner, "the base point lies on the space", space.contains(base))
-    u = np.cos(np.arange(1.0, space.dim + 1.0))
-    fraction = space.cut_fraction(u)
-    u = u * (0.9 / fraction if fraction > 0.0 else 1.0)
-    v = space.frame(base) @ jnp.asarray(u, base.dtype)
-    hold(owner, "log inverts exp before cut_fraction is one", space.log(base, space.exp(base, v)), v, rounding=2e3)
-
-
-def _check_derivatives(owner: str, space: Space, at: Places) -> None:
-    """Hold values and two derivatives to be finite at awkward points, along vectors of awkward lengths."""
-    units = np.eye(space.ambient_dim)
-    step = 1e-7 if precision() == np.float64 else 1e-4
-    awkward = np.concatenate([units, -units, units + step * units[::-1], -units + step * units[::-1]])
-    x = np.concatenate([np.asarray(at.x[:4]), np.asarray(space.nearest(jnp.asarray(awkward, precision())))])
-    sizes = np.array([0.0, 1e-12, 1e-3, 1.0, np.pi, _LONGEST])
-    x = jnp.asarray(np.repeat(x, sizes.size, axis=0))
-    generic = np.cos(np.arange(1.0, x.size + 1.0)).reshape(x.shape)
-    v = np.tile(sizes, x.shape[0] // sizes.size)[:, None] * np.asarray(
-        _unit(space, x, space.project(x, jnp.asarray(generic, x.dtype)))
-    )
-    inside = np.sqrt(np.asarray(space.inner(x, v, v))) < 0.9 * min(space.injectivity_radius, 10.0)
-    results = compiled(_derivatives, space, x, jnp.asarray(v, x.dtype), x[inside], jnp.asarray(v[inside], x.dtype))
-    for name, numbers in results.items():
-        for leaf in jax.tree.leaves(numbers):
-            hold_true(owner, f"{name} and two derivatives of it are finite", np.isfinite(leaf))
-            hold_true(owner, f"derivatives of {name} keep their precision", leaf.dtype == x.dtype)
-
-
-def _derivatives(space: Space, x: Array, v: Array, near: Array, short: Array) -> dict[str, tuple]:
-    return {
-        "exp": _two_derivatives(space.exp, x, v),
-        "transport": _two_derivatives(space.transport_along, x, v, jnp.roll(v, 1, axis=0)),
-        "frame": _two_derivatives(space.frame, x),
-        "distance": _two_derivatives(space.distance, x, space.exp(x, v)),
-        "log": _two_derivatives(space.log, near, space.exp(near, short)),
-    }
-
-
-def _two_derivatives(function: object, *arguments: Array) -> tuple:
-    """Return value, gradient, and Hessian times a generic vector, which shows any bad entry of the Hessian."""
-
-    def scalar(*args: Array) -> Array:
-        return jnp.sum(jnp.sin(function(*args)))  # type: ignore[operator]
-
-    generic = tuple(jnp.asarray(np.cos(np.arange(1.0, a.size + 1.0)).reshape(a.shape), a.dtype) for a in arguments)
-    return function(*arguments), *jax.jvp(jax.grad(scalar, tuple(range(len(arguments)))), arguments, generic)  # type: ignore[operator]
