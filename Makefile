@@ -30,7 +30,7 @@ picture: .venv/.plot  ## Fit a posterior on the sphere and draw it
 
 test: .venv/.dev  ## Run all tests
 	@mkdir -p "$(COMPILED)" && find "$(COMPILED)" -type f -mtime +14 -delete || true
-	$(QUICK) $(BIN)/python -m pytest -n 2 --dist loadgroup -q
+	$(QUICK) $(BIN)/python -m pytest -n 2 --dist loadgroup --max-worker-restart 0 -q
 
 check: .venv/.dev  ## Lint, formatting, types
 	$(BIN)/ruff check .

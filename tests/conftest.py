@@ -33,3 +33,10 @@ def data_folder() -> Path:
     if not folder or not Path(folder).is_dir():
         pytest.skip("RDGP_DATA does not point to the folder of real data")
     return Path(folder)
+
+
+def pytest_runtest_teardown() -> None:
+    """Forget compiled functions where they take many memory maps: Linux crashes a process that needs over 65,530."""
+    maps = Path("/proc/self/maps")
+    if maps.exists() and maps.read_bytes().count(b"\n") > 30_000:
+        jax.clear_caches()

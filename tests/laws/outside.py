@@ -65,9 +65,6 @@ class ProjectivePlane(Space):
         first = jnp.take_along_axis(x, jnp.argmax(jnp.abs(x) > 1e-6, axis=-1)[..., None], axis=-1)
         return jnp.where(first < 0.0, -x, x)
 
-    def read(self, x: np.ndarray) -> np.ndarray:
-        return np.asarray(self.canonical(x), float)
-
 
 def _nearer(x: Array, y: Array) -> Array:
     return jnp.where(jnp.sum(x * y, axis=-1, keepdims=True) < 0.0, -y, y)

@@ -161,7 +161,7 @@ def _check_frame(bundle: TangentBundle) -> None:
             if not bool(jnp.allclose(there, carried, atol=1e-4)):
                 raise ValueError(
                     f"the frame of {space} differs between vectors of one point, so a FrameField has no meaning there; "
-                    "use ProjectedField or HodgeField"
+                    "use ProjectedField"
                 )
 
 

@@ -216,7 +216,7 @@ class Space(eqx.Module):
 
     def read(self, x: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "N R"]:
         """Return points in the coordinates of `readable`, angles in degrees."""
-        return np.asarray(x, float)
+        return np.asarray(x if len(self.identifications) == 1 else self.canonical(x), float)
 
     def from_readable(self, coordinates: Float[np.ndarray, "N R"]) -> Float[np.ndarray, "N D"]:
         """Return the points that have given coordinates of `readable`: the inverse of `read`."""
