@@ -106,7 +106,7 @@ def test_covariance_is_invariant_under_isometries(field: Field, seed: int) -> No
 
 def _lengthscale_is_a_list(field: Field) -> bool:
     kernels = getattr(getattr(field, "prior", None), "kernels", ())
-    return any(kernel.lengthscale.ndim for kernel in kernels)
+    return any("lengthscale" in kernel.parameters and kernel.lengthscale.ndim for kernel in kernels)
 
 
 @fields

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.stats
@@ -106,7 +107,9 @@ def test_densities_match_their_formulas(name: str) -> None:
     likelihood, rng = LIKELIHOODS[name](), np.random.default_rng(0)
     f = rng.normal(size=(20, 2))
     y = observations(likelihood, f, rng)
-    np.testing.assert_allclose(likelihood.log_density(y, f), log_density(likelihood, y, f), rtol=1e-10)
+    np.testing.assert_allclose(
+        likelihood.log_density(jnp.asarray(y), jnp.asarray(f)), log_density(likelihood, y, f), rtol=1e-10
+    )
 
 
 class Skewed(Gaussian):

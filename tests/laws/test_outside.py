@@ -69,7 +69,7 @@ def fitted() -> DeepGP:
     y = 3.0 * x[:, 0] * x[:, 1] + 0.1 * rng.laplace(size=60)
     hidden = [Interdomain(ProjectedField(SPACE, Rational(0.5, 0.01), 2)) for _ in range(2)]
     model = DeepGP(hidden, Interdomain(ScalarField(SPACE, Rational(0.5), 4)), Laplace(0.2))
-    result = fit(model, x, y, key=jax.random.key(0), steps=30, progress=False)
+    result = fit(model, x, y, key=jax.random.key(0), steps=80, progress=False)
     assert result.history[-1] > result.history[0] + 10.0
     mean = np.asarray(result.model.predict(x, key=jax.random.key(1)).mean)
     assert np.corrcoef(mean, y)[0, 1] > 0.8

@@ -26,6 +26,7 @@ from rdgp.core._linalg import (
     solve_lower,
     square_root,
 )
+from rdgp.core._parameter_table import ParameterRow, ParameterTable, describe
 from rdgp.core._parameters import (
     Parameter,
     Parametric,
@@ -43,7 +44,6 @@ from rdgp.core._progress import Progress
 from rdgp.core._random import standard_normal
 from rdgp.core._registry import class_of, register, tag_of
 from rdgp.core._safe import angle_over_sine, normalize, safe_norm, stumpff
-from rdgp.core._table import ParameterRow, ParameterTable, describe
 from rdgp.core._types import Numbers
 
 __all__ = [

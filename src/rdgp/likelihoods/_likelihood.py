@@ -20,7 +20,7 @@ from rdgp.core import (
     is_concrete,
     positive_parameters,
 )
-from rdgp.likelihoods._quadrature import expect, hermite_rule
+from rdgp.likelihoods._quadrature import expect, hermite_rule, root
 
 
 class Support(NamedTuple):
@@ -96,8 +96,9 @@ class Likelihood(ObservationModel):
     ) -> Float[Array, "*S N"]:
         """Return log E p(y | f) under f ~ N(mean, covariance), by quadrature in each coordinate."""
         nodes, weights = hermite_rule(mean.dtype, mean.ndim)
-        f = mean + jnp.sqrt(jnp.maximum(variances(covariance), 0.0)) * nodes
-        return jnp.sum(logsumexp(self.log_density(y.astype(mean.dtype), f) + jnp.log(weights), axis=0), axis=-1)
+        f = mean + root(variances(covariance)) * nodes
+        density = self.log_density(y.astype(mean.dtype), f).astype(mean.dtype)
+        return jnp.sum(logsumexp(density + jnp.log(weights), axis=0), axis=-1)
 
     def observed_moments(
         self, mean: Float[Array, "*S N q"], covariance: Float[Array, "*S N q q"]

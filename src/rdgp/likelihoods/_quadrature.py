@@ -22,13 +22,14 @@ def expect(
     mean: Float[Array, "*S"],
     variance: Float[Array, "*S"],
 ) -> Float[Array, "*S"]:
-    """Return E g(f), f ~ N(mean, variance), for a function that changes on the scale of one.
-
-    A variance below the rounding error counts as that error, which keeps the derivative of its root finite.
-    """
+    """Return E g(f), f ~ N(mean, variance), for a function that changes on the scale of one."""
     nodes, weights = hermite_rule(mean.dtype, mean.ndim)
-    std = jnp.sqrt(jnp.maximum(variance, jnp.finfo(mean.dtype).eps))
-    return jnp.sum(weights * function(mean + std * nodes), axis=0)
+    return jnp.sum(weights * function(mean + root(variance) * nodes).astype(mean.dtype), axis=0)
+
+
+def root(variance: Float[Array, "*S"]) -> Float[Array, "*S"]:
+    """Return the standard deviation; a variance below rounding counts as rounding, for a finite derivative."""
+    return jnp.sqrt(jnp.maximum(variance, jnp.finfo(variance.dtype).eps))
 
 
 def trapezoid_rule(

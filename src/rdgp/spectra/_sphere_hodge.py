@@ -163,7 +163,7 @@ class SphereHodgeSpectrum(HodgeSpectrum):
         kernel = jnp.transpose(jnp.stack(blocks), (2, 0, 3, 1))  # written by whole rows of pairs, which is fast
         if "harmonic" in self.names:
             along = [jnp.einsum("dn,ndp->np", _circle_direction(z)[:, 0], e) for z, e in ((x, along_x), (y, along_y))]
-            kernel = kernel + weights[-1][0] * jnp.einsum("np,lq->nplq", *along)
+            kernel = kernel + weights[-1][0].astype(x.dtype) * jnp.einsum("np,lq->nplq", *along)
         return kernel
 
     def _kernel_weights(self, weights: dict[str, Float[Array, "_"]]) -> tuple[Float[Array, "_"] | None, Array]:

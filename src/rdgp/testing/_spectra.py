@@ -81,6 +81,7 @@ def _check_functions(owner: str, held: Held, lowest: Held, seed: int) -> None:
     """Hold eigenfunctions to their laws, and the lowest of them to those of derivatives."""
     values = held.spectrum.eigenvalues
     hold_true(owner, "eigenvalues increase", np.diff(values) > 1e-6)
+    _check_number(owner, held)
     _LAWS.hold(owner, held, compiled(_places, held, key_of(seed)))
     _DERIVATIVE_LAWS.hold(owner, lowest, compiled(_places, lowest, key_of(seed)))
     check_orthonormal(owner, held.space, held.spectrum, float(values.max()))
@@ -96,13 +97,13 @@ def _places(held: Held, key: Array) -> Places:
     return Places(x, y, v, jnp.asarray(space.identifications, x.dtype), weights, coefficients)
 
 
-@_LAWS.law("features come level by level, in number as the multiplicities say", 0.0)
-def _(held: Held, at: Places) -> Sides:
+def _check_number(owner: str, held: Held) -> None:
+    """Hold the number of features, without which no other law can be stated."""
     spectrum = held.spectrum
-    shape = (_POINTS, int(spectrum.multiplicities.sum()))
-    features = spectrum.features(at.x)
-    same = features.shape == shape and np.array_equal(np.bincount(spectrum.level_of_feature), spectrum.multiplicities)
-    return jnp.asarray(float(same), features.dtype), 1.0
+    shape = jax.eval_shape(lambda key: spectrum.features(held.space.random(_POINTS, key=key)), key_of(0)).shape
+    same = shape == (_POINTS, int(spectrum.multiplicities.sum()))
+    levels = np.array_equal(np.bincount(spectrum.level_of_feature), spectrum.multiplicities)
+    hold_true(owner, "features come level by level, in number as the multiplicities say", same and levels)
 
 
 @_LAWS.law("addition theorem: the kernel of a level is the sum over its features")
